@@ -67,7 +67,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return here
 
 
-LEFT = ("baseline", "shards", "merged", "proofs", "agenteval-report")
+LEFT = ("baseline", "shards", "merged", "proofs", "agenteval-report", "agenteval-runs")
 
 
 def change(repository: Path, wrong: str) -> None:
@@ -96,7 +96,8 @@ def test_slurm(repository: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, di
     done = script("slurm.sh", repository)
     assert (done.returncode, MISSING in done.stderr) == (status, dies), done.stdout + done.stderr
     if not dies:
-        check_whole(repository / "agenteval-report")
+        [report] = repository.glob("agenteval-runs/*/report")
+        check_whole(report)
 
 
 @each
@@ -114,7 +115,21 @@ def test_aws_batch(repository: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
         done = script("aws-batch.sh", machine("by-hand", repository), "merge")
         assert (done.returncode, MISSING in done.stderr) == (status, True), done.stdout + done.stderr
     else:
-        check_whole(Path(os.environ["MACHINES"], "agenteval-gate", "agenteval-report"))
+        check_whole(store / "agenteval-report")
+
+
+def test_the_first_run_of_all_has_nothing_to_prove(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(repository / "baseline")
+    change(repository, BROKEN)
+    store = Path(os.environ["STORE"], "bucket")
+    store.mkdir()
+    monkeypatch.setenv("RESULTS", "s3://bucket")
+    assert script("aws-batch.sh", repository).returncode == 0
+    monkeypatch.setenv("RESULTS", "agenteval-runs/first")
+    assert script("slurm.sh", repository).returncode == 1
+    for report in (store / "agenteval-report", repository / "agenteval-runs" / "first" / "report"):
+        results = read_results(report)
+        assert (results.summary.failed, results.comparison, results.gate and results.gate.exit_status) == (2, None, 1)
 
 
 # Kubernetes
@@ -170,7 +185,7 @@ def test_kubernetes(
         return
     assert completed(proofs, claims, repository, 0)
     assert completed(gate, claims, repository, 0) is (status == 0)
-    check_whole(claims / "agenteval" / "report")
+    check_whole(claims / "agenteval" / "COMMIT" / "report")
 
 
 def test_kubernetes_accepts_the_manifest() -> None:

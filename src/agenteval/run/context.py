@@ -85,8 +85,9 @@ def read_baseline(path: Path, suites: Iterable[KnownSuite]) -> FoundBaseline:
         results, notes = read_run(path, tuple(suites))
         check_baseline(results, path)
     except ConfigError as error:
+        first = "" if path.exists() else "; the first run of all has none: leave the option out"
         raise ConfigError(
-            replace(problem, message=f"--baseline: {problem.message}") for problem in error.problems
+            replace(problem, message=f"--baseline: {problem.message}{first}") for problem in error.problems
         ) from None
     return replace(baseline_of(results, notes), file=display_path(path))
 
