@@ -77,7 +77,7 @@ def prove_file(path: Path, out: Path | None, settings: Settings, context: RunCon
                 asking = prove(comparer.sides.evidence, asked, spec.compare.rules)
                 decision = Decision(answered(asking, lambda ask: passes.again(ask, comparer.sides)))
                 done = _with(results, comparer, asked, replace(decision, commit=passes.commit))
-            outcome = _decided(with_usage(done, passes.usage), spec, passes.warnings, passes.signal)
+            outcome = _decided(with_usage(done, passes.usage, passes.seconds), spec, passes.warnings, passes.signal)
         outcome = reported(outcome.ended_by(signals.held), spec, path=directory / RESULTS_FILE)
     # In a workflow the page is in an artifact.
     commands = next_commands(directory) if context.provenance is None else NextCommands()
@@ -101,7 +101,7 @@ def merged_proof(
     commit = next((proof.commit for proof in proofs if proof.commit), None)
     found = _with(results, comparer, asked, Decision(out, commit=commit))
     for proof in proofs:
-        found = with_usage(found, proof.usage)
+        found = with_usage(found, proof.usage, 0.0)
     return _decided(found, spec, dict.fromkeys(text for proof in proofs for text in proof.warnings)), spec
 
 
