@@ -277,7 +277,6 @@ def _alone(state: _Case, means: list[GateSuspicion], cases: list[GateSuspicion],
 
 
 def _never_passed(state: _Case, cases: list[GateSuspicion]) -> Generator[Ask, Pass, list[GateSuspicion]]:
-    """Ask suspicious cases again until they pass; return those that never did."""
     out, rules = state.out, state.rules
 
     def fail_always() -> list[GateSuspicion]:
@@ -298,7 +297,6 @@ def _results(state: _Case, item: GateSuspicion) -> list[float]:
 
 
 def _is_no_noise(state: _Case, item: GateSuspicion) -> bool:
-    """Return whether a case that never passed hardly could, by the earlier runs."""
     now = len(_results(state, item))
     before = known(joined(state.earlier(item.metric)).get(item.case or "", ()))
     failed = state.metrics[item.metric].failures(item.case or "", before)

@@ -228,6 +228,7 @@ class RunExecution:
         is_baseline_run: whether the run gets an entry in its baseline, for later statistical comparisons.
         answers: the answers that analyses need, by path of each suite that defines an analysis.
         earlier_s: the part of the duration before the run was interrupted, in seconds.
+        without_calls: sentences about agents that never return the tool calls that cases expect.
         dead: why agents and judges failed in every case.
     """
 
@@ -248,6 +249,7 @@ class RunExecution:
     refused_calls: int = 0
     nothing_to_check: bool = False
     warnings: tuple[str, ...] = ()
+    without_calls: tuple[str, ...] = ()
     plugins: tuple[UsedPlugin, ...] = ()
     dead: tuple[Problem, ...] = ()
     agent_errors: tuple[str, ...] = ()

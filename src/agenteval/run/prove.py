@@ -80,9 +80,8 @@ def prove_file(path: Path, out: Path | None, settings: Settings, context: RunCon
             else:
                 asking = prove(comparer.sides.evidence, asked, spec.compare.rules)
                 decision = Decision(answered(asking, lambda ask: passes.again(ask, comparer.sides)))
-                done = with_usage(
-                    _with(results, comparer, asked, replace(decision, commit=passes.commit)), passes.usage
-                )
+                found = _with(results, comparer, asked, replace(decision, commit=passes.commit))
+                done = with_usage(found, passes.usage, passes.seconds)
             outcome = _decided(done, spec, passes.warnings, passes.signal)
         outcome = reported(outcome.ended_by(signals.held), spec, path=directory / RESULTS_FILE)
     # In a workflow the page is in an artifact.
@@ -107,7 +106,7 @@ def merged_proof(
     commit = next((proof.commit for proof in proofs if proof.commit), None)
     found = _with(results, comparer, asked, Decision(out, commit=commit))
     for proof in proofs:
-        found = with_usage(found, proof.usage)
+        found = with_usage(found, proof.usage, 0.0)
     return _decided(found, spec, dict.fromkeys(text for proof in proofs for text in proof.warnings)), spec
 
 

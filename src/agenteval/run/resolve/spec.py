@@ -204,6 +204,7 @@ class PassPlan:
     llm: LlmSettings
     interpreters: Mapping[str, str]
     journal: Path
+    progress: Progress
     conditions: Mapping[str, str]
 
 
@@ -234,7 +235,7 @@ def make_plan(spec: RunSpec, again: PassPlan | None = None, *, resume: bool = Fa
         seed=llm.seed,
         journal=journal,
         redact=spec.redact,
-        progress=_progress(spec) if again is None else Progress(),
+        progress=_progress(spec) if again is None else again.progress,
         compared=again is not None or spec.baseline is not None or spec.earlier.missing is not None,
         is_quarantined_by_name=partial(is_quarantined_by_name, spec.gate) if spec.gate.quarantine else None,
         conditions=again.conditions if again is not None else None,
