@@ -47,11 +47,9 @@ def fail(error: AgentEvalError, stream: TextIO | None = None, undone: str = "not
     print_mistakes(found, out)
     # Only these are raised before anything runs.
     if isinstance(error, ConfigError | UserCodeError):
-        # A killed shard is nobody's mistake.
         is_mistake = error.exit_status == ConfigError.exit_status
         several = counted(found) if is_mistake and (len(found) > 1 or found[0].others) else ""
-        ended = "; ".join(filter(None, (several, undone)))
-        if ended:
+        if ended := "; ".join(filter(None, (several, undone))):
             _print([f"{ended} (exit status {error.exit_status})"], out)
     if isinstance(error, ConfigError) and error.fine:
         _print([terminal(mask(f"without problems: {', '.join(error.fine)}"))], out)

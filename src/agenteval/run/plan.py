@@ -321,7 +321,6 @@ class Shard:
         """Return this shard's share of a number; those of all shards add up to it."""
         sizes = self.sizes or (1,) * self.count
         twice = 2 * sum(sizes)
-        # To the nearest number.
         first, end = ((2 * number * sum(sizes[:n]) + sum(sizes)) // twice for n in (self.index - 1, self.index))
         return end - first
 

@@ -64,19 +64,15 @@ def prove_file(path: Path, out: Path | None, settings: Settings, context: RunCon
             message = f"these results are of {theirs}, and the working directory has {ours}; check out {theirs}"
             raise ConfigError(Problem(message, file=str(path), kind=Kind.RESULTS))
         execution = replace(RunExecution.of(results), duration_s=0.0, asked=_asked(results, spec))
-        comparer, asked = _suspected(results, comparison, spec.compare)
-        shard = settings.shard
-        if shard is not None:
-            parts = divide(cases_to_prove(comparer.sides.evidence, asked), shard.count, durations_of(results))
-            shard = replace(shard, sizes=tuple(map(len, parts)))
         with (
             report_directory(directory),
             users_code(spec.setup, spec.redact),
             signals_taken() as signals,
-            Passes(spec, execution, spec.control.base, shard=shard) as passes,
+            Passes(spec, execution, spec.control.base) as passes,
         ):
-            if shard is not None:
-                done = _part(results, comparer, asked, passes, shard)
+            comparer, asked = _suspected(results, comparison, spec.compare)
+            if settings.shard is not None:
+                done = _part(results, comparer, asked, passes, settings.shard)
             else:
                 asking = prove(comparer.sides.evidence, asked, spec.compare.rules)
                 decision = Decision(answered(asking, lambda ask: passes.again(ask, comparer.sides)))
@@ -159,7 +155,9 @@ def _part(
     results: Results, comparer: Comparer, asked: Sequence[GateSuspicion], passes: Passes, shard: Shard
 ) -> Results:
     every = cases_to_prove(comparer.sides.evidence, asked)
-    mine = shard.cases(every, durations_of(results))
+    parts = divide(every, shard.count, durations_of(results))
+    mine = parts[shard.index - 1]
+    passes.shard = replace(shard, sizes=tuple(map(len, parts)))
     made: list[ShardPass] = []
     calls, ended = 0, CannotRunError("")
 
