@@ -265,7 +265,7 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
     with_config = [(suite, valid[suite.path]) for suite in suites if suite.path in valid]
     controls = named_controls(settings.control, with_config, agents, problems)
     with collected(problems):
-        look = presentation(configs.of_run, os.environ)
+        look = replace(presentation(configs.of_run, os.environ), control=settings.control or "")
     problems += unusable
     with collected(problems):
         if isinstance(settings.baseline, Results):
