@@ -277,7 +277,6 @@ def _alone(state: _Case, means: list[GateSuspicion], cases: list[GateSuspicion],
 
 
 def _never_passed(state: _Case, cases: list[GateSuspicion]) -> Generator[Ask, Pass, list[GateSuspicion]]:
-    """Ask suspicious cases again until they pass; return those that never did."""
     out, rules = state.out, state.rules
 
     def fail_always() -> list[GateSuspicion]:

@@ -339,7 +339,6 @@ def facts(
 
 
 def _warning(text: str, comparison: Comparison | None) -> str:
-    """Return a warning without the reason that the sentences about certainty tell."""
     told = f": {comparison.why}" if comparison is not None and comparison.why else ""
     return without_markup(text.removesuffix(told))
 

@@ -207,8 +207,6 @@ def _selection(settings: Settings, redact: Redactor, problems: list[Problem]) ->
 
 @dataclass(frozen=True)
 class _Found:
-    """The content of the files that the settings name; incomplete if a file has problems."""
-
     suites: Sequence[Suite]
     some_are_broken: bool
     configs: Configurations
