@@ -82,6 +82,8 @@ _COMMANDS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "--help": (("--help",), 0),
     "--version": (("--version",), 0),
 }
+# What could not be printed is all that these would give.
+_PRINTING = ("list", "report", "schema", "plugins", "explain")
 
 
 @contextmanager
@@ -126,8 +128,7 @@ def test_the_exit_status_is_the_gates(name: str, state: Callable[..., object], w
     ended, texts = _ended(
         [argument.format(place) for argument in arguments], runs, _variables(name, runs), state, _WHICH[which]
     )
-    # What could not be printed is all that these would give.
-    lost = state is _full and 1 in _WHICH[which] and name in {"list", "report", "schema", "plugins", "explain"}
+    lost = state is _full and 1 in _WHICH[which] and name in _PRINTING
     assert ended == (3 if lost else status), texts
     for text in texts:
         assert "Traceback" not in text
@@ -194,8 +195,11 @@ def test_a_reader_may_end_in_the_middle(runs: Path) -> None:
 
 
 def test_a_full_disk_is_told(runs: Path) -> None:
-    _, (_, told) = _ended(["schema", "results"], runs, environment(), _full, (1,))
-    assert told == "agenteval: warning: standard output is incomplete: No space left on device\n"
+    for name in (*_PRINTING, "run", "run: fails"):
+        arguments, status = _COMMANDS[name]
+        ended, (_, told) = _ended([*arguments], runs, environment(), _full, (1,))
+        assert (name, ended) == (name, 3 if name in _PRINTING else status)
+        assert told.endswith("agenteval: warning: standard output is incomplete: No space left on device\n")
 
 
 def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +41,9 @@ NO_JSON = "JSON cannot express a value: Object of type object is not JSON serial
 EQUALITY = MetricConfig(id="equality", type="equality", kind="standard")
 
 
-def suite(*texts: str) -> Suite:
+def suite(*texts: str, metrics: tuple[MetricConfig, ...] = (EQUALITY,)) -> Suite:
     """A suite that an echo passes."""
-    cases = (Case(f"s::{text}", text, (Turn(text, ground_truth=text, metrics=(EQUALITY,)),)) for text in texts)
+    cases = (Case(f"s::{text}", text, (Turn(text, ground_truth=text, metrics=metrics),)) for text in texts)
     return Suite("s", "s", "python", tuple(cases))
 
 
@@ -528,12 +528,15 @@ def test_an_agent_with_attributes_of_any_name_is_called() -> None:
     assert case.reason == "LookupError: called"
 
 
-def test_a_metric_that_has_no_score_any_more_is_named() -> None:
-    cases = suite(*(f"text {number}" for number in range(20)))
-    before = evaluate(cases, agent=echo, metrics=[Length()])
-    after = evaluate(cases, agent=echo, baseline=before.results)
+@pytest.mark.parametrize(("lost", "told"), [(1, []), (2, ["2 of 5"]), (5, ["5 of 5"])])
+def test_a_metric_that_has_no_score_any_more_is_named(lost: int, told: list[str]) -> None:
+    both = suite(*"abcde", metrics=(EQUALITY, MetricConfig(id="f1", type="f1_score", kind="standard", threshold=0.9)))
+    before = evaluate(both, agent=echo)
+    fewer = replace(both, cases=(*suite(*"abcde"[:lost]).cases, *both.cases[lost:]))
+    after = evaluate(fewer, agent=echo, baseline=before.results)
     assert after.results.comparison is not None
     assert [item.text for item in after.results.comparison.unproven] == [
-        "metrics that decided about cases of the baseline were changed or removed: length in 20 of 20 cases; "
+        f"metrics that decided about cases of the baseline were changed or removed: f1 in {cases} cases; "
         "restore them, or make a new baseline"
+        for cases in told
     ]

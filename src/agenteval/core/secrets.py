@@ -87,7 +87,7 @@ def _matches(variable: str, patterns: Iterable[str]) -> bool:
 _SECRET_NAME = re.compile(
     r"(?:.*_)?(?:TOKEN|(?!COMPASS|BYPASS)[A-Z0-9]*(?:KEYS?|TOKEN|SECRETS?|PASSWORDS?|PASSWD|PASSPHRASE|PASSCODE|PASS"
     r"|PWD|CREDENTIALS?|COOKIES?|JWT|WEBHOOK)|PATS?|DSN|CREDS|AUTH|AUTHORIZATION|BEARER|SIGNATURE|PEM|PIN|OTP|SAS|PSK"
-    r"|HOOKS?|SALT|EXTRAHEADER|CONN(?:ECTION)?_?STR(?:ING)?)\d*(?:_.*)?"
+    r"|HOOKS?|SALT|EXTRAHEADER|CONN(?:ECTION)?_?STR(?:ING)?)\d*(?:_.*)?|SIG"
 )
 # Names of settings of a credential: AUTH_TYPE, KEY_REGION; and the names of settings of git.
 _SETTING = re.compile(

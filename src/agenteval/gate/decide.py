@@ -297,7 +297,6 @@ def _results(state: _Case, item: GateSuspicion) -> list[float]:
 
 
 def _is_no_noise(state: _Case, item: GateSuspicion) -> bool:
-    """Return whether a case that never passed hardly could, by the earlier runs."""
     now = len(_results(state, item))
     before = known(joined(state.earlier(item.metric)).get(item.case or "", ()))
     failed = state.metrics[item.metric].failures(item.case or "", before)

@@ -205,7 +205,7 @@ def _cleared(out: GateOutcome, told: Telling) -> Iterator[str]:
     tests = {test.metric: test for test in out.tests if test.case is None}
     means = []
     for name, drop in _looked_lower(out, told).items():
-        end = "a second run was not" if out.stage != "alone" else "such drops also happen from day to day"
+        end = "a second run was not"
         if test := tests.get(name):
             by = f"{100 * math.expm1(-test.difference):+.0f} %" if name in told.allowed else signed(test.difference)
             end = f"side by side with {told.base} it was not ({by}, {len(test.here)} passes each)"
@@ -213,7 +213,7 @@ def _cleared(out: GateOutcome, told: Telling) -> Iterator[str]:
     yield from _few(means)
     cases = list(dict.fromkeys(_name(item.case, told) for item in out.suspicions if item.case is not None))
     if cases:
-        end = "in further tries, it did not" if out.stage != "alone" else "such failures also happen from day to day"
+        end = "in further tries, it did not"
         if tested := [test for test in out.tests if test.case is not None]:
             weakest = min(tested, key=lambda test: test.p)
             here, there = (f"{failed} of {len(row)}" for failed, row in _counts(weakest))

@@ -295,10 +295,11 @@ _DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of the shards, counted from 1."""
+    """One of the shards, counted from 1; those with more cases have a larger share, if their sizes are known."""
 
     index: int
     count: int
+    sizes: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"
@@ -318,7 +319,11 @@ class Shard:
 
     def share(self, number: int) -> int:
         """Return this shard's share of a number; those of all shards add up to it."""
-        return number // self.count + (self.index <= number % self.count)
+        sizes = self.sizes or (1,) * self.count
+        twice = 2 * sum(sizes)
+        # To the nearest number.
+        first, end = ((2 * number * sum(sizes[:n]) + sum(sizes)) // twice for n in (self.index - 1, self.index))
+        return end - first
 
     def cases(self, case_ids: Collection[str], durations: Mapping[str, float]) -> frozenset[str]:
         """Return the ids of the cases in this shard."""

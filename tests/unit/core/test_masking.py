@@ -53,13 +53,13 @@ SECRET_NAMES = """
 OPENAI_API_KEY GH_PAT PGPASSWORD PGPASS DB_PASS DB_PWD SENTRY_DSN SLACK_WEBHOOK_URL apikey openAiKey MY_JWT
 AZURE_STORAGE_CONNECTION_STRING MY_CREDENTIALS COOKIE PRIVATE_PEM BASIC_AUTH X_SIGNATURE BEARER INPUT_GITHUB-TOKEN
 INPUT_CACHE-KEY http.extraheader AWS_SESSION_TOKEN ADMIN_TOKEN OPENTOKEN MAX_TOKEN COMMONKEY DB_PASS2 GH_PAT2 DBPWD
-SLACK_HOOK PASSWORD_SALT private_key x-api-key
+SLACK_HOOK PASSWORD_SALT private_key x-api-key sig
 """
 
 OTHER_NAMES = """
 KEYBOARD CASSANDRA_KEYSPACE maxTokens MAX_TOKENS TOKEN_LIMIT XDG_SESSION_TYPE HOOKAH BASALT SKILL PATH HOME PWD OLDPWD
 GIT_AUTHOR_NAME SESSION_MANAGER TOKENIZERS_PARALLELISM COMPASS_URL SSL_CERT_FILE GITHUB_ACTOR VIRTUAL_ENV AUTH_TYPE
-GIT_CONFIG_KEY_0
+GIT_CONFIG_KEY_0 signal design sig_handler
 """
 
 # A slice up to a constant, and a line that is cut without masking.
@@ -80,7 +80,7 @@ VALUES: list[tuple[str, set[str]]] = [
     ("redis://:correct-horse@cache.example:6379/0", {"correct-horse"}),
     (f"Server=db;User Id=sa;Password={PASSWORD};Encrypt=yes", {PASSWORD}),
     ("AccountName=shop;AccountKey=Zm9vYmFyYmF6cXV4==;EndpointSuffix=x", {"Zm9vYmFyYmF6cXV4=="}),
-    (f"https://shop.example/hook?access_token={TOKEN}&v=1", {TOKEN}),
+    (f"https://shop.example/hook?access_token={TOKEN}&sig=ab%2Bcd%3D&v=1", {TOKEN, "ab%2Bcd%3D"}),
 ]
 ORDINARY = """
 http://localhost:8080/users/jane@example.com
@@ -89,7 +89,7 @@ ssh://git@github.com/me/shop.git
 tokens=8192 max_tokens=4096 tokenizer=cl100k_base
 host=db user=me dbname=shop
 password=test
-https://shop.example/path@2x.png?size=3
+https://shop.example/path@2x.png?size=3&signal=interrupt&design=compact
 """.strip().splitlines()
 
 
@@ -128,9 +128,10 @@ def test_the_parts_of_secrets_are_secret() -> None:
         "project": "shop-42",
         "private_key": KEY,
         "uri": "https://accounts.example/x",
+        "more": ["short", TOKEN],
     }
     found = secrets_in("GCP_CREDENTIALS", json.dumps(account))
-    assert found == {json.dumps(account), KEY}
+    assert found == {json.dumps(account), KEY, TOKEN}
     for text in (KEY, json.dumps(KEY), KEY.replace("\n", "\\n"), "hkiG9w0BAQEFAASC"):
         assert "hkiG9w0BAQEFAASC" not in redactor(found)(text)
 

@@ -338,6 +338,10 @@ def llm_settings(settings: Settings, configured: LlmSettings) -> LlmSettings:
     return llm_share(replace(configured, limits=limits, cache=cache, seed=settings.seed), settings.shard)
 
 
+# A cost is shared in billionths of a dollar.
+_UNITS = 1_000_000_000
+
+
 def llm_share(llm: LlmSettings, shard: Shard | None) -> LlmSettings:
     """Return how a shard calls models: the budgets and rates of all shards add up to those of the run."""
     if shard is None:
@@ -345,7 +349,7 @@ def llm_share(llm: LlmSettings, shard: Shard | None) -> LlmSettings:
     calls, usd, rate = llm.limits.max_calls, llm.limits.max_cost_usd, llm.requests_per_minute
     limits = Limits(
         max_calls=None if calls is None else shard.share(calls),
-        max_cost_usd=None if usd is None else usd / shard.count,
+        max_cost_usd=None if usd is None else shard.share(round(usd * _UNITS)) / _UNITS,
         whole=llm.limits,
     )
     return replace(llm, limits=limits, requests_per_minute=None if rate is None else rate / shard.count)

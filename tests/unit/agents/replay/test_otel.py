@@ -210,8 +210,9 @@ def test_without_an_agent_the_first_call_asks_and_the_last_answers() -> None:
         span("http"),
         chat("b", 50, 90, "http", **said("Where?", "There.")),
         chat("a", 10, 40, "http", **said("Where?", "Let me see.")),
+        span("queue", 20, 60),
     )
-    assert (found.input, found.response) == ("Where?", "There.")
+    assert (found.input, found.response, found.latency_ms) == ("Where?", "There.", 100)
 
 
 def test_a_trace_without_agent_and_model_is_no_answer() -> None:

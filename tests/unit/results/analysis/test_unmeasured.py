@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.runs import broken, case, iteration, not_asked, results, score, skipped, turn
+from tests.unit.runs import SUITE, broken, case, iteration, not_asked, results, score, skipped, turn
 
 from agenteval.results.case import CaseResult, CaseStatus, NotAskedCause, Score
 from agenteval.results.history import unmeasured
@@ -16,6 +16,9 @@ from agenteval.results.model import Results
 PASSED = score("rule")
 JUDGED = score("quality", model="judge")
 NINE: list[tuple[CaseStatus, list[Score]]] = [("passed", [JUDGED])] * 9
+UNJUDGED: tuple[CaseStatus, list[Score]] = ("passed", [PASSED, broken("quality")])
+# The eleventh case of a run is quarantined.
+QUARANTINED = {f"{SUITE}::10"}
 
 
 def of(status: CaseStatus, *scores: Score, name: str = "a") -> CaseResult:
@@ -30,7 +33,7 @@ def run(*cases: tuple[CaseStatus, list[Score]]) -> Results:
     ("now", "what", "text"),
     [
         (
-            run(("passed", [PASSED, broken("quality")]), ("passed", [PASSED, broken("quality")])),
+            run(UNJUDGED, UNJUDGED),
             "metric",
             "metric 'quality' has no score: all 2 attempts ended in an error",
         ),
@@ -41,14 +44,19 @@ def run(*cases: tuple[CaseStatus, list[Score]]) -> Results:
             "1 of 2 cases not fully judged: budget of 5 calls",
         ),
         (
-            run(("passed", [PASSED, JUDGED]), ("passed", [PASSED, broken("quality")])),
+            run(("passed", [PASSED, JUDGED]), UNJUDGED),
             "cases",
             "1 of 2 cases not fully evaluated: a metric ended in an error",
+        ),
+        (
+            run(*NINE[:8], *[UNJUDGED] * 3),
+            "cases",
+            "2 of 10 cases not fully evaluated: a metric ended in an error",
         ),
     ],
 )
 def test_what_counts_and_was_not_measured_is_named(now: Results, what: str, text: str) -> None:
-    found = {item.what: item for item in unmeasured(now, 0.1)}
+    found = {item.what: item for item in unmeasured(now, 0.1, QUARANTINED)}
     assert found[what].text == text  # type: ignore[index] # a word of the table above
     assert found[what].mended_by == "outside"  # type: ignore[index]
 
@@ -61,11 +69,14 @@ def test_what_counts_and_was_not_measured_is_named(now: Results, what: str, text
         run(("skipped", [skipped("quality")])),
         run(("passed", [PASSED, score("note", None, None, status="error", gating=False)])),
         run(("passed", [JUDGED]), ("skipped", [not_asked(cause="sample")]), ("skipped", [not_asked(cause="limit")])),
-        run(*NINE, ("passed", [PASSED, broken("quality")])),
+        run(*NINE, UNJUDGED),
+        run(*NINE, UNJUDGED, ("skipped", [])),
+        run(*NINE, UNJUDGED, UNJUDGED),
+        results(*(of("passed", PASSED, name=str(n)) for n in range(10)), of("error", broken("quality"), name="10")),
     ],
 )
 def test_what_does_not_count_or_was_left_out_on_purpose_is_not_named(now: Results) -> None:
-    assert unmeasured(now, 0.1) == ()
+    assert unmeasured(now, 0.1, QUARANTINED) == ()
 
 
 CAUSES: list[NotAskedCause | None] = [None, "budget", "limit", "sample"]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
+from types import SimpleNamespace as Fields
 from typing import Any
 
 import pytest
@@ -21,7 +22,11 @@ from agenteval.github.check_run import (
     CheckRun,
     abandonment,
     as_commands,
+    corrections,
     creation,
+    decided,
+    read,
+    undecided,
     updates,
 )
 from agenteval.github.client import GitHubClient, GithubError
@@ -86,6 +91,34 @@ def test_github_allows_every_request(conclusion: Any) -> None:
     ]
 
     assert [problem for request in requests for problem in described.violations(request)] == []
+
+
+@pytest.mark.parametrize(
+    ("others", "shown", "corrected"),
+    [
+        ([(1, "9/1/b/success", 1), (2, "3/1/b/failure", 1)], "neutral", {1: "neutral"}),
+        ([(1, "9/1/b/failure", 1), (2, "3/1/b/success", 1)], "failure", {7: "failure"}),
+        ([(1, "5/2/b/success", 1), (2, "5/1/b/failure", 1)], "neutral", {1: "neutral"}),
+        ([(1, "5/1/b/failure", 2), (2, "by someone", 1), (3, "5/1/c", 1)], "neutral", {}),
+    ],
+)
+def test_the_worst_last_verdict_of_an_app_is_shown(others: list[Any], shown: str, corrected: dict[int, str]) -> None:
+    title = "Title · another evaluation of this commit decides"
+    completion = updates("neutral", "Title", "Summary", "", [])[0]
+    found = []
+    for id_, name, app in [*others, (7, "5/1/a/neutral", 1)]:
+        texts = Fields(title=title, summary="Summary", text=None)
+        status, conclusion = "completed" if name.count("/") == 3 else "in_progress", name.rpartition("/")[2]
+        run = Fields(id=id_, external_id=name, status=status, conclusion=conclusion, app=Fields(id=app), output=texts)
+        run.details_url = ""
+        found += [known] if (known := read(run)) else []
+
+    assert decided(completion, "neutral", 7, found)["conclusion"] == shown
+    bodies = dict(corrections(found, 7))
+    assert {id_: body["conclusion"] for id_, body in bodies.items()} == corrected
+    assert all(body["output"]["title"] == title for body in bodies.values())
+    assert undecided(completion, "failure") is completion
+    assert undecided(completion, "neutral")["conclusion"] == "action_required"
 
 
 def test_commands_stand_at_the_lines() -> None:
