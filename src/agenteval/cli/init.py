@@ -58,7 +58,6 @@ def _forms(line: str) -> Iterable[str]:
 
 # What the container lacks: Node, and the services of the machine.
 _NEEDS_MACHINE = re.compile(rb"^[^#\n]*(\b(node|npm|npx)\b|localhost|127\.0\.0\.1)", re.MULTILINE)
-_ACTION, _NATIVE = "- uses: org/agenteval-action@v1", "- uses: org/agenteval-action/native@v1"
 _TEMPLATE = Path(__file__).parent / "starters" / "workflow.yml"
 #: The default branch of a new repository, and the likely one where git does not tell.
 USUAL_BRANCH = "main"
@@ -103,7 +102,9 @@ def _workflow(place: _Place, branch: str, *, native: bool) -> bytes:
     text = _TEMPLATE.read_text(encoding="utf-8").replace(f"branches: [{USUAL_BRANCH}]", f"branches: [{pattern}]")
     if native:
         before, _, rest = text.partition("      # The action's container")
-        text = f"{before}      {rest[rest.index('# Suites are found') :]}".replace(_ACTION, _NATIVE)
+        text = f"{before}      {rest[rest.index('# Suites are found') :]}".replace(
+            "agenteval-action@v1", "agenteval-action/native@v1"
+        )
     if place.path:
         step = "        with:\n          runs:"
         folder = f"        with:\n          working-directory: {_scalar(place.path)}\n          runs:"
