@@ -265,7 +265,7 @@ def _written(action: argparse.Action) -> str:
 
 
 def _help(action: argparse.Action) -> str:
-    text = (action.help or "") % {"default": action.default}
+    text = (action.help or "").replace(": %(choices)s", "") % {"default": action.default}
     choices = f" ({', '.join(f'`{choice}`' for choice in action.choices)})" if action.choices else ""
     return _cell(text + choices)
 

@@ -97,7 +97,7 @@ class TestQuickstart:
         both = command("report", reports, "--format", "json", "--out", out)
         (mistake,) = shown(both.err)
         assert (both.status, mistake.title) == (2, "--out is for all reports")
-        assert "\n  = help: give --out, or --format and --output\n" in mistake.text
+        assert "\n  = help: give -o FILE for one report\n" in mistake.text
 
 
 class TestRunning:

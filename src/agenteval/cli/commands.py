@@ -94,14 +94,14 @@ def add_project(commands: Any) -> None:
         "--format",
         metavar="FORMAT",
         choices=Choices("agenteval.cli.init:starter_formats"),
-        help="format of the suite; default: that of agent.yaml",
+        help="format of the suite: %(choices)s; default: that of agent.yaml",
     )
     started.add_argument(
         "--agent",
         metavar="KIND",
         choices=Choices("agenteval.cli.init:starter_agents"),
         default="command",
-        help="kind of the agent; default: %(default)s",
+        help="kind of the agent: %(choices)s; default: %(default)s",
     )
     explained = add_command(commands, "explain", _explain, "say what a concept, a metric or a setting means")
     explained.add_argument("name", nargs="*", metavar="NAME", help="what to explain; default: list all names")
@@ -241,7 +241,7 @@ def _report(arguments: argparse.Namespace) -> int:
     if len(results) == 1 and arguments.format is None and arguments.output is None:
         return render_again(results[0], settings, arguments.directory)
     if arguments.directory is not None:
-        raise ConfigError(Problem("--out is for all reports; give --out, or --format and --output", kind=Kind.OPTION))
+        raise ConfigError(Problem("--out is for all reports; give -o FILE for one report", kind=Kind.OPTION))
     return render_one(results, settings, arguments.format, arguments.output)
 
 

@@ -56,6 +56,8 @@ def _forms(line: str) -> Iterable[str]:
     yield from (name, f"{name.removesuffix('/')}/")
 
 
+# What the container lacks: Node, and the services of the machine.
+_NEEDS_MACHINE = re.compile(rb"^[^#\n]*(\b(node|npm|npx)\b|localhost|127\.0\.0\.1)", re.MULTILINE)
 _TEMPLATE = Path(__file__).parent / "starters" / "workflow.yml"
 #: The default branch of a new repository, and the likely one where git does not tell.
 USUAL_BRANCH = "main"
@@ -90,7 +92,7 @@ def _workflow_name(place: _Place) -> str:
     return f".github/workflows/{'-'.join(filter(None, ('agenteval', label)))}.yml"
 
 
-def _workflow(place: _Place, branch: str) -> bytes:
+def _workflow(place: _Place, branch: str, *, native: bool) -> bytes:
     if "${{" in place.path or "\\" in place.path or not place.path.isprintable() or place.path != place.path.strip():
         why = "it contains ${{, a backslash, a control character, or a space at an end"
         message = f"no workflow can name the directory {place.path!r}: {why}; rename it"
@@ -98,6 +100,11 @@ def _workflow(place: _Place, branch: str) -> bytes:
     # Of the characters with a meaning here, the name of a branch can have these.
     pattern = _scalar(re.sub(r"[+!]", r"\\\g<0>", branch))
     text = _TEMPLATE.read_text(encoding="utf-8").replace(f"branches: [{USUAL_BRANCH}]", f"branches: [{pattern}]")
+    if native:
+        before, _, rest = text.partition("      # The action's container")
+        text = f"{before}      {rest[rest.index('# Suites are found') :]}".replace(
+            "agenteval-action@v1", "agenteval-action/native@v1"
+        )
     if place.path:
         step = "        with:\n          runs:"
         folder = f"        with:\n          working-directory: {_scalar(place.path)}\n          runs:"
@@ -209,7 +216,8 @@ def starter_for(directory: Path, suite_format: str | None, agent_kind: str, bran
         files |= {_AGENT: (_STARTERS / _AGENT).read_bytes()} if kind.is_local else {}
     place = _Place.of(directory)
     root = Path(os.path.relpath(place.root)) if place.path else directory
-    workflow = (root, _workflow_name(place), _workflow(place, branch))
+    native = any(_NEEDS_MACHINE.search(read_regular(path, limit=LARGEST_TEXT)) for path in settings if path.is_file())
+    workflow = (root, _workflow_name(place), _workflow(place, branch, native=native))
     new = (*((directory, name, content) for name, content in files.items()), workflow)
     return Starter(directory, chosen, agent_kind, branch, new, (*found, *settings))
 
@@ -265,7 +273,9 @@ def next_steps(starter: Starter) -> Sequence[str]:
     if not starter.kept and (starter_formats()[starter.suite_format] / _TRACES).is_dir():
         steps.append(f"agenteval run --traces {_TRACES}   # scores the recorded traces; no agent is called")
     if not is_demo:
-        return [*steps, f"{_commit_command(starter)}   # once agenteval.yaml names your agent", "agenteval run"]
+        is_named = any(path.name in CONFIG_FILES for path in starter.kept)
+        note = "" if is_named else "   # once agenteval.yaml names your agent"
+        return [*steps, f"{_commit_command(starter)}{note}", "agenteval run"]
     return [
         *steps,
         f"agenteval run --out {_BEFORE}",
@@ -276,10 +286,10 @@ def next_steps(starter: Starter) -> Sequence[str]:
 def _commit_command(starter: Starter) -> str:
     place = _Place.of(starter.directory)
     new = f"git init --quiet --initial-branch {shlex.quote(starter.branch)} && "
-    root = os.path.relpath(place.root, place.directory)
-    above = f" {shlex.quote(f'{root}/{_workflow_name(place)}')}" if place.path else ""
+    written = [*starter.kept, *_paths(starter.files), starter.directory / _GITIGNORE]
+    names = shlex.join(os.path.relpath(path, starter.directory) for path in written if path.is_file())
     begin = "" if place.is_in_repository else new
-    return f"{begin}git add --all .{above} && git commit --quiet --message 'Evaluate the agent'"
+    return f"{begin}git add {names} && git commit --quiet --message 'Evaluate the agent'"
 
 
 def _refuse_existing(files: Sequence[NewFile]) -> None:

@@ -167,8 +167,6 @@ def comparable_runs(current: Results, baseline: UsableRuns) -> EarlierScores:
 
 @dataclass
 class _Changes:
-    """What changed since the baseline runs."""
-
     questions: set[str] = field(default_factory=set)
     metrics: dict[str, set[str]] = field(default_factory=dict)
 

@@ -255,7 +255,9 @@ def _nothing_checked(results: Results, counts: Counts, mended_by: MendedBy) -> t
         why = "no case could be run" if counts.errors else "every case was skipped"
     else:
         why = "every case is in quarantine" if results.summary.cases else "there is no case"
-    return (Unproven(what="nothing", text=f"nothing was checked: {why}", mended_by=mended_by),)
+    judging = results.summary.judging
+    what = "decided" if judging is not None and judging.not_judged and not counts.errors else "checked"
+    return (Unproven(what="nothing", text=f"nothing was {what}: {why}", mended_by=mended_by),)
 
 
 # What fails the gate whatever `fail-on` contains; the rule for it.

@@ -85,7 +85,7 @@ class _WithoutKey:
         self._why = why
 
     def measure(self, _: object) -> NoReturn:
-        raise NotAskedError(self._why, "key", self._why.partition(":")[0])
+        raise NotAskedError(self._why, "key", self._why.partition(", or ")[0])
 
     measure_all = measure
 

@@ -329,7 +329,8 @@ def _key(found: CaseChange, answers: Counter[tuple[Kind, str]]) -> _Key:
         return kind, "answer", "", None, found.answer_hash
     if wrong is None:
         return kind, "kind", "", None, ""
-    return kind, "score" if wrong.is_score else "reason", wrong.metric, wrong.turn, alike(wrong.words)
+    turn = wrong.turn if kind != "skipped" else None
+    return kind, "score" if wrong.is_score else "reason", wrong.metric, turn, alike(wrong.words)
 
 
 def _cause(key: _Key, cases: tuple[CaseChange, ...], metrics: Mapping[str, ComparedMetric]) -> Cause:

@@ -323,7 +323,7 @@ def facts(
         metrics=metric_rows(results),
         spent=tuple(spending(results)),
         certainty=tuple(filter(None, certainty)),
-        steps=next_steps(results, causes),
+        steps=next_steps(results, causes, source.presentation.control),
         warnings=tuple(dict.fromkeys(_warning(text, comparison) for text in (*warnings, *metric_errors(results)))),
         rules=differences,
         criteria=tuple((suite.name, criterion) for suite in results.suites for criterion in suite.criteria),
@@ -339,7 +339,6 @@ def facts(
 
 
 def _warning(text: str, comparison: Comparison | None) -> str:
-    """Return a warning without the reason that the sentences about certainty tell."""
     told = f": {comparison.why}" if comparison is not None and comparison.why else ""
     return without_markup(text.removesuffix(told))
 

@@ -39,8 +39,9 @@ class FoundCase(BaseModel):
     case: str = Field(description="name of the case; empty for the mean of a metric")
     suite: str = Field(description="path of its suite")
     line: int | None = Field(description="its line in the suite")
-    state: Kind = Field(
+    state: Kind | Literal["unproven"] = Field(
         description=", ".join(f"{kind}: {told.words}" for kind, told in KINDS.items() if told.attention)
+        + ", unproven: may be worse, and blocks"
     )
     cause: int = Field(description="findings with the same number have the same cause")
     change: str = Field(description="passed tries of the base and here, as 9/9 → 0/3, or both means")
@@ -111,13 +112,13 @@ def _finding(report: Report, number: int, cause: Cause, found: CaseChange) -> Fo
         case=_line(found.name),
         suite=_line(found.path),
         line=found.line,
-        state=found.kind,
+        state="unproven" if found.blocks else found.kind,
         cause=number,
         change=" → ".join(sides),
         why=_line(str(why)),
         evidence=[_line(line) for line in lines[:_MOST_LINES]]
         or ([_line(f"+ {found.answer}")] if found.answer else []),
-        reproduce=command_of(report.results, found),
+        reproduce=command_of(report.results, found, report.source.presentation.control),
     )
 
 

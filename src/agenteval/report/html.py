@@ -265,7 +265,7 @@ def _index(report: Report, survey: RunTable) -> str:
         "kinds": [[name, KINDS[name].words, KINDS[name].attention] for name in KIND_NAMES],
         "causes": survey.causes,
         "base": report.base_name,
-        "baseline": baseline_option(report.results),
+        "baseline": baseline_option(report.results, report.source.presentation.control),
         "base_commit": _commit(report.base.commit) if report.base else "",
     }
     return escape.json_in_html(json.dumps(index, ensure_ascii=False))

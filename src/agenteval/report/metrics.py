@@ -126,6 +126,7 @@ class MetricRow:
         n: number of scores; ``mean`` and ``pass_rate`` are of all of them.
         compared: its comparison; ``None`` without one.
         broke: number of cases that broke and whose score of the metric fell.
+        of_cases: the state of the comparison, if it suspects a case in this metric; else empty.
         reach: the largest change of any metric, so that all drawings have one axis.
         names: id of a moved case → its name.
         beside: the commit that ran beside the change; empty if none did.
@@ -140,6 +141,7 @@ class MetricRow:
     reach: float = 1.0
     names: tuple[str, ...] = ()
     beside: str = ""
+    of_cases: str = ""
 
     @property
     def is_resource(self) -> bool:
@@ -171,7 +173,7 @@ class MetricRow:
         """The state of its comparison: of its mean, unless single cases broke."""
         if self.compared is None:
             return ""
-        found = "proven" if self.broke else self.compared.state
+        found = "proven" if self.broke else self.of_cases or self.compared.state
         return found if self.gating else "only reported"
 
     @property
@@ -284,7 +286,7 @@ class MetricRow:
             return ""
         if other.fell or other.rose:
             return "fell" if other.difference < 0 else "rose"
-        return other.state if other.gating else ""
+        return (self.of_cases or other.state) if other.gating else ""
 
     def _shown(self, value: float) -> str:
         return change(value) if self.is_resource else signed(value)
@@ -310,13 +312,16 @@ def metric_rows(results: Results) -> tuple[MetricRow, ...]:
     compared = {metric.id: metric for metric in comparison.metrics}
     names = {case.id: case.name for case in comparison.cases}
     far = _reach(comparison.metrics)
+    is_open = comparison.state in {"suspicious", "unproven"}
+    suspected = {item.metric for item in comparison.suspicions if item.case is not None and is_open}
     broke = Counter(fact.id for case in comparison.cases if case.change == "broke" for fact in got_worse(case))
 
     def row(name: str, n: int, mean: float | None, pass_rate: float | None) -> MetricRow:
         other = compared.get(name)
         moved = tuple(names.get(move.id, move.id) for move in (other.moved if other else ()))
         beside = comparison.base_sha or ""
-        return MetricRow(name, n, mean, pass_rate, other, broke[name] if other else 0, far, moved, beside)
+        of_cases = comparison.state if name in suspected else ""
+        return MetricRow(name, n, mean, pass_rate, other, broke[name] if other else 0, far, moved, beside, of_cases)
 
     rows = [row(name, metric.n, metric.mean, metric.pass_rate) for name, metric in results.summary.metrics.items()]
     rest = [metric for metric in comparison.metrics if metric.gating and metric.id not in results.summary.metrics]

@@ -194,6 +194,7 @@ class Presentation:
             code ran; ``None`` to read the files when they are used.
         site: the target of links.
         reports: names of reporters of other packages.
+        control: the deployment of the base commit's agent that the caller named; empty without one.
     """
 
     comment_template: Path | None = None
@@ -201,6 +202,7 @@ class Presentation:
     site: Site = field(default_factory=Site)
     reports: tuple[str, ...] = ()
     template_texts: Mapping[str, str] | None = None
+    control: str = ""
 
 
 @dataclass(frozen=True)

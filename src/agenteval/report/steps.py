@@ -9,6 +9,7 @@ from itertools import product
 
 from agenteval.core import escape
 from agenteval.core.records import dataclass
+from agenteval.core.secrets import mask
 from agenteval.report.causes import CaseChange, Cause, one_cause_is_likely
 from agenteval.results.model import DEFAULT_ARTIFACT, Results
 
@@ -54,12 +55,12 @@ class NextSteps:
     can_prove: bool = False
 
 
-def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
+def next_steps(results: Results, causes: Sequence[Cause], control: str = "") -> NextSteps:
     """Return the next steps of a run; without commands if nothing needs attention."""
     summary = results.summary
     left_out = sum(case.is_open for _, case in results.cases() if case.status == "skipped") if summary.skipped else 0
     return NextSteps(
-        commands=tuple(_commands(results, causes, summary.failed + summary.errors + left_out)),
+        commands=tuple(_commands(results, causes, summary.failed + summary.errors + left_out, control)),
         accept=_accept(results, causes),
         helps=_helps(causes),
         open_cases=summary.failed + summary.errors + left_out,
@@ -68,13 +69,13 @@ def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
     )
 
 
-def command_of(results: Results, found: CaseChange) -> str:
+def command_of(results: Results, found: CaseChange, control: str) -> str:
     """Return the command that runs one case; empty if it is gone, was recorded, or has a name that no shell takes."""
     words = (found.path, found.id)
     if _is_recorded(results) or found.kind == "removed" or not all(map(_is_plain, words)) or not found.id:
         return ""
-    command = f"agenteval run {shlex.quote(found.path)} --case {shlex.quote(found.id)} {baseline_option(results)}"
-    return command.rstrip()
+    command = f"agenteval run {shlex.quote(found.path)} --case {shlex.quote(found.id)}"
+    return f"{command} {baseline_option(results, control)}".rstrip()
 
 
 def download_of(results: Results) -> str:
@@ -84,11 +85,15 @@ def download_of(results: Results) -> str:
     return _download(run, baseline.workflow_artifact, _OF_BASE) if baseline is not None and run else ""
 
 
-def baseline_option(results: Results) -> str:
-    """Return the option that names the baseline; empty without one, or if a shell does not take its name."""
+def baseline_option(results: Results, control: str) -> str:
+    """Return the options that name the baseline and a control; empty without a baseline that a shell takes."""
     named = results.comparison.baseline.file if results.comparison else ""
     file = named or (_OF_BASE if download_of(results) else "")
-    return f"--baseline {shlex.quote(file)}" if file and _is_plain(file) else ""
+    if not file or not _is_plain(file):
+        return ""
+    control = mask(control)
+    beside = f" --control {shlex.quote(control)}" if control and _is_plain(control) else ""
+    return f"--baseline {shlex.quote(file)}{beside}"
 
 
 def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
@@ -105,7 +110,7 @@ def _not_passed(results: Results, causes: Sequence[Cause]) -> list[CaseChange]:
     return [found for cause in causes if cause.kind in _REPEATED for found in cause.cases if found.id in failed]
 
 
-def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[str]:
+def _commands(results: Results, causes: Sequence[Cause], amount: int, control: str) -> list[str]:
     run = _number(results.run.workflow_run_id)
     if not run or _is_recorded(results):
         # On a terminal, the command line is known, which a report does not have. Recorded traces are in no artifact.
@@ -125,7 +130,8 @@ def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[st
         only = "only the case that did not pass" if amount == 1 else f"only the {amount:,} cases that did not pass"
         chosen, note = ("", "all cases: a mean is worse") if is_mean else (f"--failed-in {_OF_RUN}", only)
         named = suites if len(suites) <= _MOST_SUITES else []
-        words = ["agenteval run", *named, chosen, baseline_option(results), f"--out {_AGAIN}" if is_mean else ""]
+        beside = baseline_option(results, control)
+        words = ["agenteval run", *named, chosen, beside, f"--out {_AGAIN}" if is_mean else ""]
         steps.append(f"{' '.join(filter(None, words))}   # {note}")
     return steps
 

@@ -98,8 +98,6 @@ class CompiledTemplates(FileSystemBytecodeCache):
 
 
 class _TemplateLoader(BaseLoader):
-    """Loads the built-in templates of a language, and the files beside a user's template."""
-
     def __init__(self, language: Language, folder: Path, user: Path | None, texts: Mapping[str, str] | None) -> None:
         self._language = language
         self._folder = folder

@@ -292,10 +292,6 @@ def _read(file: FileRef, data: bytes) -> str:
 
 
 def _image(data: bytes, timeout_s: float) -> str:
-    """Return an image's metadata by exiftool and its text by tesseract, if these are installed.
-
-    The image comes from a suite and the programs from the job's PATH, so they get the rights of user code.
-    """
     about = ""
     version = re.match(r"(\d+)\.(\d+)", _said("exiftool", ["-ver"], b"", timeout_s))
     if version and (int(version[1]), int(version[2])) >= _SAFE_EXIFTOOL:

@@ -278,7 +278,6 @@ def _take_objects(clone: Clone, remote: Remote | None, commit: str, repository: 
 
 
 def _copy_objects(clone: Clone, commit: str, repository: Path) -> bool:
-    """Copy a commit and its files, without its history, from the clone; return whether the clone has all of it."""
     variables = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(f'"{_quoted(path)}"' for path in clone.objects())}
     every = ("rev-list", "--objects", "--no-walk")
     place = repository / ".git"

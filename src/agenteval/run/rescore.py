@@ -107,8 +107,6 @@ def why_not_whole(case: Case, stored: CaseResult) -> str | None:
 
 @dataclass
 class _Rescoring:
-    """Scores stored answers, and keeps what it finds."""
-
     wanted: Mapping[str, tuple[Case, frozenset[str]]]
     catalog: MetricCatalog = field(repr=False)
     until: float

@@ -210,8 +210,6 @@ def _selection(settings: Settings, redact: Redactor, problems: list[Problem]) ->
 
 @dataclass(frozen=True)
 class _Found:
-    """The content of the files that the settings name; incomplete if a file has problems."""
-
     suites: Sequence[Suite]
     some_are_broken: bool
     configs: Configurations
@@ -268,7 +266,7 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
     with_config = [(suite, valid[suite.path]) for suite in suites if suite.path in valid]
     controls = named_controls(settings.control, with_config, agents, problems)
     with collected(problems):
-        look = presentation(configs.of_run, os.environ)
+        look = replace(presentation(configs.of_run, os.environ), control=settings.control or "")
     problems += unusable
     with collected(problems):
         if isinstance(settings.baseline, Results):
