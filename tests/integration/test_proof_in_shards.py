@@ -84,6 +84,8 @@ def test_the_shards_of_a_proof_run_their_cases_alone_and_decide_as_one_job(proje
     assert compared(sharded).proofs == compared(alone).proofs
     assert sharded.run.shard is None
     assert not sharded.can_be_proven
+    # Every call counts once.
+    assert read_results(Path("out-proof-1")).summary.usage == merged.summary.usage
     # The shards cannot stop early.
     assert calls(sharded) >= calls(alone) > 0
     assert [case.id for _, case in sharded.cases()] == [case.id for _, case in merged.cases()]

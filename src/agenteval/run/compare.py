@@ -140,7 +140,7 @@ def prove_and_compare(
     warnings = [text for text in passes.warnings if not why or why not in spec.redact(text)]
     return replace(
         compared,
-        results=with_usage(compared.results, passes.usage),
+        results=with_usage(compared.results, passes.usage, passes.seconds),
         warnings=(*warnings, *compared.warnings),
         signal=passes.signal,
     )
@@ -157,6 +157,7 @@ def _beside_start(spec: RunSpec, execution: RunExecution, beside: Passes) -> Ite
     with Passes(spec, execution, spec.control.start, {}, resume=beside.resume) as passes:
         yield passes
         beside.usage = beside.usage.plus(passes.usage)
+        beside.seconds += passes.seconds
         beside.warnings += [text for text in passes.warnings if text not in beside.warnings]
         beside.signal = beside.signal or passes.signal
 
@@ -171,7 +172,8 @@ def _uncompared(results: Results, spec: RunSpec, passes: Passes, why: str) -> Co
     warnings = [text for text in passes.warnings if why not in text]
     if missing := spec.earlier.missing:
         warnings += [*missing, f"the base commit's agent cannot make a baseline: {why}"]
-    return ComparedRun(with_usage(results, passes.usage), warnings=tuple(warnings), signal=passes.signal)
+    results = with_usage(results, passes.usage, passes.seconds)
+    return ComparedRun(results, warnings=tuple(warnings), signal=passes.signal)
 
 
 def _entries(comparer: Comparer, decision: Decision) -> Sequence[BaselineRun]:
@@ -199,7 +201,8 @@ def _with(comparison: Comparison, comparer: Comparer, passes: Sequence[BaselineR
     return results.model_copy(update={"baseline_runs": runs})
 
 
-def with_usage(results: Results, taken: RunUsage) -> Results:
-    """Return the run with the usage of further passes added to its own."""
-    usage = results.summary.usage.plus(taken)
-    return results.model_copy(update={"summary": results.summary.model_copy(update={"usage": usage})})
+def with_usage(results: Results, taken: RunUsage, seconds: float) -> Results:
+    """Return the run with the usage and the time of further passes added to its own."""
+    summary = results.summary.model_copy(update={"usage": results.summary.usage.plus(taken)})
+    run = results.run.model_copy(update={"duration_s": round(results.run.duration_s + seconds, 3)})
+    return results.model_copy(update={"summary": summary, "run": run})

@@ -50,7 +50,6 @@ def execute(plan: Plan) -> RunExecution:
         *runner.notices,
         *budget_warnings(plan.resources.gateway),
         *runner.store.warnings,
-        *runner.agent_notes(),
         *plan.warnings,
     )
     failures = tuple(runner.store.agents.failures())
@@ -62,6 +61,7 @@ def execute(plan: Plan) -> RunExecution:
         unfinished=runner.unfinished,
         refused_calls=plan.resources.gateway.budget.refused,
         warnings=warnings,
+        without_calls=runner.without_calls(),
         dead=(*(failure.problem() for failure in failures), *dead_judges(catalogs, plan.resources.gateway)),
         agent_errors=tuple(failure.error for failure in failures),
     )
@@ -205,7 +205,7 @@ class _Runner:
         self.notices: tuple[str, ...] = ()
         self._agents: dict[int, Agent] = {}
 
-    def agent_notes(self) -> tuple[str, ...]:
+    def without_calls(self) -> tuple[str, ...]:
         return tuple(self.store.agents.warnings(self._mapping_of_calls))
 
     def _mapping_of_calls(self, spec: AgentSpec) -> str | None:

@@ -138,7 +138,9 @@ def _executed(
     execution = execute(plan)
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, baseline, execution)
-    warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
+    # Beside a baseline, an agent that lost its tool calls is a regression, and no mistake of the form of its replies.
+    without_calls = execution.without_calls if baseline is None else ()
+    warnings = (*without_calls, *analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
     outcome = reported(decide(first, spec, execution, warnings), spec, analyses)
     if not first.needs_passes:
         return outcome

@@ -228,6 +228,7 @@ class RunExecution:
         is_baseline_run: whether the run gets an entry in its baseline, for later statistical comparisons.
         answers: the answers that analyses need, by path of each suite that defines an analysis.
         earlier_s: the part of the duration before the run was interrupted, in seconds.
+        without_calls: sentences about agents that never return the tool calls that cases expect.
         dead: why agents and judges failed in every case.
     """
 
@@ -248,6 +249,7 @@ class RunExecution:
     refused_calls: int = 0
     nothing_to_check: bool = False
     warnings: tuple[str, ...] = ()
+    without_calls: tuple[str, ...] = ()
     plugins: tuple[UsedPlugin, ...] = ()
     dead: tuple[Problem, ...] = ()
     agent_errors: tuple[str, ...] = ()
@@ -293,10 +295,11 @@ _DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of the shards, counted from 1."""
+    """One of the shards, counted from 1; those with more cases have a larger share, if their sizes are known."""
 
     index: int
     count: int
+    sizes: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"
@@ -316,7 +319,11 @@ class Shard:
 
     def share(self, number: int) -> int:
         """Return this shard's share of a number; those of all shards add up to it."""
-        return number // self.count + (self.index <= number % self.count)
+        sizes = self.sizes or (1,) * self.count
+        twice = 2 * sum(sizes)
+        # To the nearest number.
+        first, end = ((2 * number * sum(sizes[:n]) + sum(sizes)) // twice for n in (self.index - 1, self.index))
+        return end - first
 
     def cases(self, case_ids: Collection[str], durations: Mapping[str, float]) -> frozenset[str]:
         """Return the ids of the cases in this shard."""

@@ -173,7 +173,7 @@ class LineProgress(Progress):
         self._stream = stream
         self._clock = clock
         self._tally = ProgressTally(total, clock(), clock)
-        self._last = 0.0
+        self._last = clock()
 
     def __enter__(self) -> Self:
         self._last = self._clock()
@@ -204,6 +204,16 @@ class LineProgress(Progress):
 
     def _write(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
+
+
+class PassProgress(LineProgress):
+    """Progress of all passes after the first run: one count, a periodic line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(None, stream, ("running", "further iteration"), time.monotonic)
+
+    def __enter__(self) -> Self:
+        return self
 
 
 # Seconds after which a step is named.

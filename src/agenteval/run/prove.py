@@ -64,20 +64,25 @@ def prove_file(path: Path, out: Path | None, settings: Settings, context: RunCon
             message = f"these results are of {theirs}, and the working directory has {ours}; check out {theirs}"
             raise ConfigError(Problem(message, file=str(path), kind=Kind.RESULTS))
         execution = replace(RunExecution.of(results), duration_s=0.0, asked=_asked(results, spec))
+        comparer, asked = _suspected(results, comparison, spec.compare)
+        shard = settings.shard
+        if shard is not None:
+            parts = divide(cases_to_prove(comparer.sides.evidence, asked), shard.count, durations_of(results))
+            shard = replace(shard, sizes=tuple(map(len, parts)))
         with (
             report_directory(directory),
             users_code(spec.setup, spec.redact),
             signals_taken() as signals,
-            Passes(spec, execution, spec.control.base, shard=settings.shard) as passes,
+            Passes(spec, execution, spec.control.base, shard=shard) as passes,
         ):
-            comparer, asked = _suspected(results, comparison, spec.compare)
-            if settings.shard is not None:
-                done = _part(results, comparer, asked, passes, settings.shard)
+            if shard is not None:
+                done = _part(results, comparer, asked, passes, shard)
             else:
                 asking = prove(comparer.sides.evidence, asked, spec.compare.rules)
                 decision = Decision(answered(asking, lambda ask: passes.again(ask, comparer.sides)))
-                done = _with(results, comparer, asked, replace(decision, commit=passes.commit))
-            outcome = _decided(with_usage(done, passes.usage), spec, passes.warnings, passes.signal)
+                found = _with(results, comparer, asked, replace(decision, commit=passes.commit))
+                done = with_usage(found, passes.usage, passes.seconds)
+            outcome = _decided(done, spec, passes.warnings, passes.signal)
         outcome = reported(outcome.ended_by(signals.held), spec, path=directory / RESULTS_FILE)
     # In a workflow the page is in an artifact.
     commands = next_commands(directory) if context.provenance is None else NextCommands()
@@ -101,7 +106,7 @@ def merged_proof(
     commit = next((proof.commit for proof in proofs if proof.commit), None)
     found = _with(results, comparer, asked, Decision(out, commit=commit))
     for proof in proofs:
-        found = with_usage(found, proof.usage)
+        found = with_usage(found, proof.usage, 0.0)
     return _decided(found, spec, dict.fromkeys(text for proof in proofs for text in proof.warnings)), spec
 
 

@@ -31,7 +31,7 @@ from agenteval.run.base_commit import BaseCommit, base_commit, copied_commit
 from agenteval.run.config import Settings
 from agenteval.run.context import Attempt, RunContext, is_judged_by_base, named
 from agenteval.run.git import ControlError, checked_commit
-from agenteval.run.resolve.draft import read_draft
+from agenteval.run.resolve.draft import Draft, read_draft
 from agenteval.run.resolve.spec import ControlSpec, RunSpec
 from agenteval.run.rules.accepted_file import (
     NO_RULES,
@@ -60,8 +60,7 @@ def resolve(settings: Settings, context: RunContext | None = None) -> Iterator[R
     """
     context = context or RunContext()
     draft = read_draft(settings, context)
-    spec = draft.spec
-    baseline = spec.baseline.results if spec.baseline is not None else None
+    spec, baseline = draft.spec, draft.baseline
     entries = read_accepted(spec.control.sources.here, spec.redact)
     merged = baseline.run.accepted if baseline is not None else ()
     today = datetime.now(UTC).date()
@@ -71,17 +70,17 @@ def resolve(settings: Settings, context: RunContext | None = None) -> Iterator[R
     notes = [*map(spec.redact, ended_notes(entries, merged, today)), *unnamed]
     with ExitStack() as entered:
         base: BaseCommit | AgentEvalError | None = None
-        if _has_base(spec, settings, context):
+        if _has_base(draft, settings, context):
             # Imported here: most runs on a laptop have no base commit.
             from agenteval.run.rules.base import presented_by_base, read_base_rules
             from agenteval.run.rules.under_base import rules_of_base
 
-            base = _base_commit(spec, context, entered)
+            base = _base_commit(draft, context, entered)
             try:
                 # Recorded traces need no agent.
                 theirs = read_base_rules(base, spec.control.sources, baseline, agents=spec.traces is None)
             except AgentEvalError as error:
-                # Only the merge of the shards knows the baseline.
+                # Only the merge of the shards is compared.
                 is_compared = baseline is not None or spec.shard is not None
                 rule, ref = context.control.rule, spec.provenance.ref
                 spec = rules_without_base(spec, error, rule, ref, fail_on=settings.fail_on, is_compared=is_compared)
@@ -108,27 +107,27 @@ def resolve(settings: Settings, context: RunContext | None = None) -> Iterator[R
         yield replace(
             spec,
             earlier=replace(spec.earlier, attempt=attempt),
-            control=_control(spec, base, context, entered),
+            control=_control(spec, draft, base, context, entered),
             warnings=(*spec.warnings, *notes, *(attempt.warnings if attempt is not None else ())),
         )
 
 
-def _base_commit(spec: RunSpec, context: RunContext, entered: ExitStack) -> BaseCommit | AgentEvalError:
-    commit = spec.baseline.results.run.commit if spec.baseline is not None else None
+def _base_commit(draft: Draft, context: RunContext, entered: ExitStack) -> BaseCommit | AgentEvalError:
+    commit = draft.baseline.run.commit if draft.baseline is not None else None
     try:
-        return entered.enter_context(base_commit(spec.control.sources.here, context.control, commit))
+        return entered.enter_context(base_commit(draft.spec.control.sources.here, context.control, commit))
     except AgentEvalError as error:
         return error
 
 
 def _control(
-    spec: RunSpec, base: BaseCommit | AgentEvalError | None, context: RunContext, entered: ExitStack
+    spec: RunSpec, draft: Draft, base: BaseCommit | AgentEvalError | None, context: RunContext, entered: ExitStack
 ) -> ControlSpec:
     control = replace(spec.control, base=base, branch=context.control.rule.branch)
     if not spec.compare.can_run or (spec.baseline is None and spec.earlier.missing is None):
         return control
     if base is None and any(item.case.id not in control.agents for item in spec.cases):
-        base = _base_commit(spec, context, entered)
+        base = _base_commit(draft, context, entered)
     if spec.baseline is None or not isinstance(base, BaseCommit):
         return replace(control, base=base)
     earlier = {entry.commit for entry in spec.baseline.results.baseline_runs if entry.commit}
@@ -165,12 +164,11 @@ def _attempt(
     return begin_attempt(spec, config, base, context.attempts())
 
 
-def _has_base(spec: RunSpec, settings: Settings, context: RunContext) -> bool:
+def _has_base(draft: Draft, settings: Settings, context: RunContext) -> bool:
     """Return whether the base commit can decide: suites that a program has built are in no commit."""
     if any(isinstance(suite, Suite) for suite in settings.suites):
         return False
-    baseline = spec.baseline.results if spec.baseline is not None else None
-    return is_judged_by_base(context.control.rule.kind, spec.provenance.ref, baseline)
+    return is_judged_by_base(context.control.rule.kind, draft.spec.provenance.ref, draft.baseline)
 
 
 def _paired_with_baseline(spec: RunSpec) -> RunSpec:

@@ -40,6 +40,7 @@ def test_budgets_and_rates_of_all_shards_are_those_of_the_run(number: int, count
     assert sum(part.limits.max_calls or 0 for part in parts) == number
     assert {part.limits.max_calls for part in parts} <= {number // count, number // count + 1}
     assert sum(part.limits.max_cost_usd or 0.0 for part in parts) == pytest.approx(number / 7)
+    assert [Shard(index, 3, (2, 0, 1)).share(3 * number) for index in (1, 2, 3)] == [2 * number, 0, number]
     # No share of a rate is 0, which would be no limit.
     assert sum(part.requests_per_minute or 0.0 for part in parts) == pytest.approx(number + 1)
     assert llm_share(LlmSettings(), Shard(1, count)) == LlmSettings()

@@ -31,6 +31,7 @@ from agenteval.run.context import FoundBaseline
 from agenteval.run.execute import execute
 from agenteval.run.git import ControlError
 from agenteval.run.plan import Plan, PlannedCase, RunExecution, Shard, with_session
+from agenteval.run.progress import PassProgress, Progress
 from agenteval.run.rescore import rescorable
 from agenteval.run.resolve.agents import interpreters_of
 from agenteval.run.resolve.spec import PassPlan, RunSpec, llm_share, make_plan
@@ -66,15 +67,19 @@ class Passes:
     resume: bool = False
     shard: Shard | None = None
     usage: RunUsage = field(default_factory=RunUsage)
+    seconds: float = 0.0
     signal: int | None = None
     warnings: list[str] = field(default_factory=list)
     _entered: ExitStack = field(default_factory=ExitStack, repr=False)
     _control: Control | AgentEvalError | None = field(default=None, repr=False)
-    _seconds: float = 0.0
     _asked: RunUsage = field(default_factory=RunUsage)
     _of_base: list[tuple[str, CaseResult]] = field(default_factory=list)
     _number: int = 0
     _told: set[Side] = field(default_factory=set)
+    _progress: Progress = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._progress = Progress() if self.spec.output.quiet else PassProgress(sys.stderr)
 
     def __enter__(self) -> Passes:
         return self
@@ -118,7 +123,8 @@ class Passes:
         text = "running side by side with the base" if side == "base" else "running again what may be worse"
         if side not in self._told and not self.spec.output.quiet:
             self._told.add(side)
-            sys.stderr.write(f"{text}: {number:,} {'case' if number == 1 else 'cases'}\n")
+            sys.stderr.write(f"{text}: {count(number, 'case')}\n")
+            sys.stderr.flush()
 
     def fingerprints(self) -> Mapping[str, Fingerprints]:
         """Return the fingerprints of the cases of both commits, with the metrics that they share.
@@ -138,7 +144,7 @@ class Passes:
         left = self.spec.llm.limits.minus(before.llm_calls, before.cost_usd)
         llm = llm_share(replace(self.spec.llm, limits=left), self.shard)
         budget = llm.limits.minus(now.llm_calls, now.cost_usd)
-        limits = self.spec.limits.minus(self.first.duration_s - self.first.earlier_s + self._seconds)
+        limits = self.spec.limits.minus(self.first.duration_s - self.first.earlier_s + self.seconds)
         if budget.are_exhausted and before.llm_calls + now.llm_calls > 0:
             raise CannotRunError(f"the LLM budget is exhausted; {_BUDGET}")
         if limits.time_limit_reached:
@@ -154,6 +160,7 @@ class Passes:
             limits=limits,
             llm=replace(llm, limits=budget),
             interpreters=interpreters_of([case.agent for case in control.cases.values()]),
+            progress=self._progress,
             journal=self.spec.output.journal.with_name(confirmation_file(self._number)),
             conditions={
                 "the first run": self.first.run_id,
@@ -227,7 +234,7 @@ class Passes:
         self.signal = execution.signal
         self.warnings += [text for text in execution.warnings if text not in self.warnings]
         self._asked = self._asked.plus(execution.asked)
-        self._seconds += execution.duration_s - execution.earlier_s
+        self.seconds += execution.duration_s - execution.earlier_s
 
 
 def _why_incomplete(plan: Plan, execution: RunExecution) -> str:

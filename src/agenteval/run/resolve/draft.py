@@ -83,6 +83,7 @@ class Draft:
         of_run: the configuration that decides about the whole run.
         config_of: the configuration of each suite, by the suite's path.
         left_out: the planned cases that are not selected.
+        baseline: the run whose commit gives the rules; a shard is not compared with it.
     """
 
     spec: RunSpec
@@ -90,6 +91,7 @@ class Draft:
     config_of: Mapping[str, Config]
     left_out: tuple[PlannedCase, ...]
     selection: Selection
+    baseline: Results | None
 
 
 def read_draft(settings: Settings, context: RunContext) -> Draft:
@@ -131,13 +133,13 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
         # Said where baselines are made; a suspicion of a change names its own reason.
         alone = without_control(cases, found.controls) if context.baseline is not None else ()
     selected, part = len(cases), None
-    if settings.shard is not None:
-        cases, part = _one_shard(cases, settings.shard, search.found.results if search.found else None)
-        # Only the merged run is compared.
-        search = replace(search, found=None)
     limits = _limits(settings, config, suites)
-    if search.found is not None:
-        search = replace(search, found=masked(search.found, redact, limits.max_answer_bytes))
+    compared = masked(search.found, redact, limits.max_answer_bytes) if search.found is not None else None
+    baseline = compared.results if compared is not None else None
+    if settings.shard is not None:
+        cases, part = _one_shard(cases, settings.shard, baseline)
+        # Only the merged run is compared.
+        compared = None
     past = read_history(settings.history)
     traces = TraceFiles(found.traces, selection, settings.keep_going) if found.traces else None
     llm = llm_settings(settings, config.llm)
@@ -152,7 +154,7 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
         suites=tuple(suites),
         gate=gate_policy(settings, config),
         compare=compare_policy(config.compare, cases, traces),
-        earlier=Earlier(baseline=search.found, missing=search.missing, runs=past.runs),
+        earlier=Earlier(baseline=compared, missing=search.missing, runs=past.runs),
         control=ControlSpec(sources=sources, agents=found.controls),
         presentation=found.presentation,
         provenance=run_provenance,
@@ -186,6 +188,7 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
         config_of=found.config_of,
         left_out=tuple(item for item in every if not selection.selects(item.case)),
         selection=selection,
+        baseline=baseline,
     )
 
 

@@ -204,6 +204,7 @@ class PassPlan:
     llm: LlmSettings
     interpreters: Mapping[str, str]
     journal: Path
+    progress: Progress
     conditions: Mapping[str, str]
 
 
@@ -234,7 +235,7 @@ def make_plan(spec: RunSpec, again: PassPlan | None = None, *, resume: bool = Fa
         seed=llm.seed,
         journal=journal,
         redact=spec.redact,
-        progress=_progress(spec) if again is None else Progress(),
+        progress=_progress(spec) if again is None else again.progress,
         compared=again is not None or spec.baseline is not None or spec.earlier.missing is not None,
         is_quarantined_by_name=partial(is_quarantined_by_name, spec.gate) if spec.gate.quarantine else None,
         conditions=again.conditions if again is not None else None,
@@ -337,6 +338,10 @@ def llm_settings(settings: Settings, configured: LlmSettings) -> LlmSettings:
     return llm_share(replace(configured, limits=limits, cache=cache, seed=settings.seed), settings.shard)
 
 
+# A cost is shared in billionths of a dollar.
+_UNITS = 1_000_000_000
+
+
 def llm_share(llm: LlmSettings, shard: Shard | None) -> LlmSettings:
     """Return how a shard calls models: the budgets and rates of all shards add up to those of the run."""
     if shard is None:
@@ -344,7 +349,7 @@ def llm_share(llm: LlmSettings, shard: Shard | None) -> LlmSettings:
     calls, usd, rate = llm.limits.max_calls, llm.limits.max_cost_usd, llm.requests_per_minute
     limits = Limits(
         max_calls=None if calls is None else shard.share(calls),
-        max_cost_usd=None if usd is None else usd / shard.count,
+        max_cost_usd=None if usd is None else shard.share(round(usd * _UNITS)) / _UNITS,
         whole=llm.limits,
     )
     return replace(llm, limits=limits, requests_per_minute=None if rate is None else rate / shard.count)
