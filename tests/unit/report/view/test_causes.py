@@ -206,6 +206,7 @@ def test_every_kind_is_told_apart() -> None:
         pairs = [] if more is None else [compared(case, **more)]
         found.append(next((cause.kind for cause in causes_of(run_of([case], pairs))), None))
     assert found == [kind for kind, _, _ in table]
+    assert Kinds(frozenset({bad.id})).kind(bad, None) == "quarantined"
     unmoved = compared(bad, change="same")
     assert [cause.kind for cause in causes_of(run_of([bad], [unmoved], metrics=[metric]))] == ["fell"]
     gone = [compared(bad, change="removed", status_before=status) for status in ("passed", "failed")]

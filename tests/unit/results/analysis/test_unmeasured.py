@@ -44,11 +44,6 @@ def run(*cases: tuple[CaseStatus, list[Score]]) -> Results:
             "1 of 2 cases not fully judged: budget of 5 calls",
         ),
         (
-            run(("passed", [PASSED, JUDGED]), UNJUDGED),
-            "cases",
-            "1 of 2 cases not fully evaluated: a metric ended in an error",
-        ),
-        (
             run(*NINE[:8], *[UNJUDGED] * 3),
             "cases",
             "2 of 10 cases not fully evaluated: a metric ended in an error",
@@ -69,7 +64,6 @@ def test_what_counts_and_was_not_measured_is_named(now: Results, what: str, text
         run(("skipped", [skipped("quality")])),
         run(("passed", [PASSED, score("note", None, None, status="error", gating=False)])),
         run(("passed", [JUDGED]), ("skipped", [not_asked(cause="sample")]), ("skipped", [not_asked(cause="limit")])),
-        run(*NINE, UNJUDGED),
         run(*NINE, UNJUDGED, ("skipped", [])),
         run(*NINE, UNJUDGED, UNJUDGED),
         results(*(of("passed", PASSED, name=str(n)) for n in range(10)), of("error", broken("quality"), name="10")),

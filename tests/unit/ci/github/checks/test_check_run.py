@@ -97,7 +97,7 @@ def test_github_allows_every_request(conclusion: Any) -> None:
     ("others", "shown", "corrected"),
     [
         ([(1, "9/1/b/success", 1), (2, "3/1/b/failure", 1)], "neutral", {1: "neutral"}),
-        ([(1, "9/1/b/failure", 1), (2, "3/1/b/success", 1)], "failure", {7: "failure"}),
+        ([(1, "9/1/b/failure", 1), (2, "3/1/b/success", 1), (3, "9/2/b", 1)], "failure", {7: "failure"}),
         ([(1, "5/2/b/success", 1), (2, "5/1/b/failure", 1)], "neutral", {1: "neutral"}),
         ([(1, "5/1/b/failure", 2), (2, "by someone", 1), (3, "5/1/c", 1)], "neutral", {}),
     ],
