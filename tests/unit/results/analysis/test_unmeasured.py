@@ -32,22 +32,14 @@ def run(*cases: tuple[CaseStatus, list[Score]]) -> Results:
 @pytest.mark.parametrize(
     ("now", "what", "text"),
     [
-        (
-            run(UNJUDGED, UNJUDGED),
-            "metric",
-            "metric 'quality' has no score: all 2 attempts ended in an error",
-        ),
+        (run(UNJUDGED, UNJUDGED), "metric", "metric 'quality' has no score: all 2 attempts ended in an error"),
         (run(("error", [broken("quality")])), "metric", "metric 'quality' has no score: it ended in an error"),
         (
             run(("passed", [JUDGED]), ("skipped", [not_asked(cause="budget")])),
             "budget",
             "1 of 2 cases not fully judged: budget of 5 calls",
         ),
-        (
-            run(*NINE[:8], *[UNJUDGED] * 3),
-            "cases",
-            "2 of 10 cases not fully evaluated: a metric ended in an error",
-        ),
+        (run(*NINE[:8], *[UNJUDGED] * 3), "cases", "2 of 10 cases not fully evaluated: a metric ended in an error"),
     ],
 )
 def test_what_counts_and_was_not_measured_is_named(now: Results, what: str, text: str) -> None:
