@@ -32,7 +32,6 @@ class TableOfWholeWords(TableElement):
     """Rich's table, whose columns are as wide as their longest word."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table."""
         for part in super().__rich_console__(console, options):
             if isinstance(part, Table):
                 for column in part.columns:

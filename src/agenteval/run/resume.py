@@ -64,7 +64,6 @@ class RecordedCases:
         self._bad: dict[Path, list[Problem]] = {}
 
     def __iter__(self) -> Iterator[PlannedCase]:
-        """Yield the cases of each suite in the order of its file."""
         selected, unseen = 0, set(self._names)
         for suite, file in self._traces:
             bad: list[BadLine] = []
