@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from tests.unit.results.analysis.answers import answer, many, summary_of
+from tests.unit.results.analysis.answers import AGGREGATE, answer, many, summary_of
 
 from agenteval.results.analysis.summary import by_persona
 from agenteval.suite.evaluation import Aggregate
@@ -47,3 +47,9 @@ def test_reasons_are_those_of_lost_points(score: float, verdict: bool | None, we
     assert found.lost(aggregate) == dict.fromkeys(["m"] if is_lost else [], "why")
     assert summary_of([found], aggregate)["top_reasons"] == counted
     assert by_persona([found], [found], [found], aggregate)["default"]["top_reasons"] == counted
+
+
+def test_a_persona_has_its_scores_and_its_times() -> None:
+    everyone = [answer(0.25, 10.0, name="a"), answer(0.75, 90.0, name="b")]
+    found = by_persona(everyone, everyone[:1], everyone[1:], AGGREGATE)["default"]
+    assert (found["average_score"], found["duration_stats"]["average"]) == (0.25, 90.0)
