@@ -157,7 +157,8 @@ def test_harmless_and_broken_commits_in_shards(project: Project, capsys: pytest.
     for number in range(COMMITS):
         for kind, counts in tally.items():
             git(project.folder, "checkout", "--quiet", "-B", f"{kind}-{number}", "main")
-            write(f"c{number:02}" if kind == "broken" else "")
+            # Of the cases that always pass: one that fails now and then on main too may not be suspicious.
+            write(f"c{number % 6:02}" if kind == "broken" else "")
             (project.folder / "notes.txt").write_text(f"{kind} {number}\n", encoding="utf-8")
             commit(project.folder)
             merged = evaluated(project.command, baseline)
