@@ -168,7 +168,7 @@ def server(home: Path) -> Iterator[GitServer]:
 
 
 def test_a_merged_run_is_proven_in_shards_by_later_jobs(home: Path, server: GitServer) -> None:
-    pull_request = proposed(home, server, "bad")
+    pull_request = proposed(home, server, "bad", {"pairs": 4})
     for index in (1, 2):
         ended = pull_request.run({"shard": f"{index}/2", "report-dir": f"agenteval-shards/{index}"})
         assert ended.status == 0, ended.text

@@ -120,7 +120,7 @@ def reply(request):
 
 
 @as_root
-@pytest.mark.parametrize("number", [1, 2100])
+@pytest.mark.parametrize("number", [1, pytest.param(2100, marks=pytest.mark.long)])
 def test_a_swapped_directory_changes_no_result(workspace: Path, number: int) -> None:
     # The agent moves the report directory away and puts a journal of its own in.
     write(workspace, "", number)

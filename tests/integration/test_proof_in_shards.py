@@ -15,6 +15,7 @@ from agenteval.results.model import Results
 from agenteval.results.store import read_results
 
 SHARDS = 3
+PAIRS = {"pairs": 4}
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def project(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(folder)
     git(folder, "init", "--quiet", "--initial-branch", "main")
     found = Project(folder, command, monkeypatch)
-    found.write(cases=9)
+    found.write(cases=9, gate=PAIRS)
     (folder / ".gitignore").write_text("base-*\nout-*\n__pycache__\n", encoding="utf-8")
     commit(folder)
     return found
@@ -72,7 +73,7 @@ def calls(results: Results) -> int:
 
 def test_the_shards_of_a_proof_run_their_cases_alone_and_decide_as_one_job(project: Project) -> None:
     baseline = project.past(2, "--iterations", "3")
-    project.write(broken=names(0, 4), cases=9)
+    project.write(broken=names(0, 4), cases=9, gate=PAIRS)
     commit(project.folder)
     merged = evaluated(project.command, baseline)
     assert merged.can_be_proven
@@ -95,7 +96,7 @@ def test_the_shards_of_a_proof_run_their_cases_alone_and_decide_as_one_job(proje
 
 def test_what_a_shard_of_a_proof_lacks_is_said(project: Project) -> None:
     baseline = project.past(2, "--iterations", "3")
-    project.write(broken=names(3, 4), cases=9)
+    project.write(broken=names(3, 4), cases=9, gate=PAIRS)
     commit(project.folder)
     evaluated(project.command, baseline)
     for number in (1, 3):
@@ -111,9 +112,9 @@ def test_what_a_shard_of_a_proof_lacks_is_said(project: Project) -> None:
 def test_a_base_that_cannot_run_is_said_by_the_merge(project: Project) -> None:
     (project.folder / "agent.py").write_text("import of_another_machine\n", encoding="utf-8")
     commit(project.folder)
-    project.write(cases=9)
+    project.write(cases=9, gate=PAIRS)
     baseline = project.past_as_committed(2)
-    project.write(broken=names(3, 4), cases=9)
+    project.write(broken=names(3, 4), cases=9, gate=PAIRS)
     commit(project.folder)
     evaluated(project.command, baseline)
     status, sharded, _ = proven(project)
@@ -124,7 +125,7 @@ def test_a_base_that_cannot_run_is_said_by_the_merge(project: Project) -> None:
 
 def test_results_of_another_commit_are_not_proven(project: Project) -> None:
     baseline = project.past(1)
-    project.write(broken=names(0, 9), cases=9)
+    project.write(broken=names(0, 9), cases=9, gate=PAIRS)
     commit(project.folder)
     project.command("run", "--out", "out-whole", "--baseline", baseline)
     git(project.folder, "checkout", "--quiet", "HEAD~1")
