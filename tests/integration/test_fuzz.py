@@ -13,8 +13,8 @@ from tests.fuzz.interrupt import raised_after
 from tests.fuzz.mutations import mutated
 from tests.support import PATIENCE_S
 
-# Some of these are slow to refuse a template, a large file or a deep one; all together they take half a minute.
-_EXAMPLES = 60
+# Some of these are slow to refuse a template, a large file or a deep one; all together they take ten seconds.
+_EXAMPLES = 30
 
 
 @pytest.mark.parametrize("name", NAMES)
