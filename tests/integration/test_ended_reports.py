@@ -108,7 +108,7 @@ def verdict_in(files: dict[str, bytes]) -> Any:
     return json.loads(files[RESULTS_FILE])["gate"]["verdict"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
 def test_the_reports_are_finished_first(directory: Path, tmp_path: Path, number: signal.Signals) -> None:
     old = left_in(directory / "green")
     for stage, (status, folder) in ended_runs(directory, tmp_path, [number]).items():
