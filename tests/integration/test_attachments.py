@@ -220,7 +220,8 @@ class TestDownloader:
         assert own.get(url, "text", 10, keep=True).read_text() == "true"
         target.unlink()
         assert own.get(url, "text", 10, keep=True).read_text() == "true"
-        assert len(server.asked) == 3
+        assert own.get(url, "text", 10, keep=False).read_text() == "true"
+        assert len(server.asked) == 4
 
     @pytest.mark.parametrize(
         "host",

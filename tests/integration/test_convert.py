@@ -124,6 +124,34 @@ class TestParts:
     def test_a_range_of_a_sheet(self, tmp_path: Path) -> None:
         found = text(tmp_path, "excel", xlsx(Prices=PRICES, Stock=STOCK), sheet="Stock", range="B2")
         assert found.splitlines() == ["## Stock", "| 3 |", "| --- |"]
+        # Of the active sheet; its corners may be named in any order, and lie outside of what has content.
+        found = text(tmp_path, "excel", xlsx(Prices=PRICES, Stock=STOCK), range="z3:b3")
+        assert found.splitlines() == ["## Prices", "| 35.5 |  |", "| --- | --- |"]
+
+    @pytest.mark.parametrize(
+        ("kind", "data", "fields", "said"),
+        [
+            ("pdf", pdf("One"), {"pages": (1, 2, 3)}, "has 1 page; there is no page 2, 3"),
+            ("powerpoint", pptx(("One", ""), ("Two", "")), {"pages": (2, 3)}, "has 2 slides; there is no slide 3"),
+            ("excel", xlsx(Stock=STOCK), {"sheet": "Prices"}, "has no sheet 'Prices' with cells; it has Stock"),
+            (
+                "excel",
+                OLD_WORKBOOK.read_bytes(),
+                {"sheet": "Prices"},
+                "is not an .xlsx file; `sheet` and `range` need one",
+            ),
+            (
+                "excel",
+                OLD_WORKBOOK.read_bytes(),
+                {"range": "A1"},
+                "is not an .xlsx file; `sheet` and `range` need one",
+            ),
+        ],
+    )
+    def test_a_part_that_is_not_there(
+        self, tmp_path: Path, kind: FileKind, data: bytes, fields: dict[str, Any], said: str
+    ) -> None:
+        assert problem(tmp_path, kind, data, **fields) == f"the file {said}"
 
 
 class TestDamaged:

@@ -229,30 +229,33 @@ def test_results_of_another_commit_are_refused(proposal: Proposal, event: str) -
 
 
 @pytest.mark.parametrize(
-    ("event", "ref", "is_refused"),
+    ("event", "name", "value", "is_refused"),
     [
-        ("pull_request", "refs/pull/8/merge", True),
-        ("pull_request", "refs/pull/70/merge", True),
-        ("pull_request", "refs/pull/7/head", False),
+        ("pull_request", "ref", "refs/pull/8/merge", True),
+        ("pull_request", "ref", "refs/pull/70/merge", True),
+        ("pull_request", "ref", "refs/pull/7/head", False),
         # A program beside the job does not know that it is in a workflow.
-        ("pull_request", "refs/heads/feature", False),
-        ("merge_group", "refs/pull/7/merge", True),
+        ("pull_request", "ref", "refs/heads/feature", False),
+        ("merge_group", "ref", "refs/pull/7/merge", True),
+        ("pull_request", "repository", "org/other", True),
+        ("pull_request", "repository", "Org/Bot", False),
+        ("pull_request", "repository", None, False),
     ],
 )
-def test_results_of_another_pull_request_with_the_head_are_refused(
-    proposal: Proposal, event: str, ref: str, is_refused: bool
+def test_results_of_another_pull_request_or_repository_with_the_head_are_refused(
+    proposal: Proposal, event: str, name: str, value: str | None, is_refused: bool
 ) -> None:
     proposal.event = event
     proposal.change()
     context = proposal.proposed()
     assert context.provenance is not None
-    run(Settings(quiet=True, out=Path("../own")), RunContext(replace(context.provenance, ref=ref)))
+    run(Settings(quiet=True, out=Path("../own")), RunContext(replace(context.provenance, **{name: value})))
     given = ([Path("../own")], Path("../decided"), proposal.settings, context)
     if is_refused:
-        with pytest.raises(ConfigError, match=f"these results are of {ref}, and this run is for refs/"):
+        with pytest.raises(ConfigError, match=f"these results are of (repository )?{value}, and this run is for "):
             merge_files(*given)
     else:
-        assert merge_files(*given).results.run.ref == ref
+        assert getattr(merge_files(*given).results.run, name) == (value or "org/bot")
 
 
 @pytest.mark.parametrize("event", ["pull_request", "merge_group"])

@@ -10,7 +10,16 @@ from tests.unit.report import samples
 
 from agenteval.core import text as texts
 from agenteval.results.case import CaseResult, CaseStatus, Usage
-from agenteval.run.progress import REPEATING, RUNNING, Activity, LiveProgress, ProgressTally, Step, make_progress
+from agenteval.run.progress import (
+    REPEATING,
+    RUNNING,
+    Activity,
+    LiveProgress,
+    ProgressTally,
+    Retry,
+    Step,
+    make_progress,
+)
 
 
 class Clock:
@@ -160,6 +169,26 @@ def test_what_takes_long_is_named_after_five_seconds() -> None:
     assert _shown(live)[-1] == "running  warranty  1 min 30 s  cancel-then-refund turn 2  1 min 26 s  + 13"
     live.ended(steps[0])
     assert "warranty" not in _shown(live)[-1]
+
+
+def test_three_retries_are_named_with_the_time_until_they_begin() -> None:
+    live, clock = _live(total=None)
+    steps = [Step(name) for name in "abcd"]
+    for step in steps:
+        live.retrying(step, Retry("503 Service Unavailable", 2, 4, 8.0))
+    clock.now = 3.0
+    again = "503 Service Unavailable (try 2 of 4, again in 5 s)"
+    assert _shown(live) == ["0", *(f"retry    {name}  {again}" for name in "abc")]
+    clock.now = 9.0
+    live.ended(steps[0])
+    assert _shown(live)[1:] == [f"retry    {name}  503 Service Unavailable (try 2 of 4)" for name in "bcd"]
+    assert _shown(live, 45)[1] == "retry    b  503 Service Unavail… (try 2 of 4)"
+
+
+def test_a_narrow_terminal_has_the_bar_in_a_line_of_its_own() -> None:
+    live, _ = _live(total=2)
+    live.finished(samples.passed_case("fine"))
+    assert _shown(live, 30) == ["━" * 15 + "─" * 15, "1/2  1 pass  0.0 s left"]
 
 
 def test_hostile_names_have_no_effect() -> None:

@@ -20,10 +20,11 @@ from agenteval.run.config import Settings
 from agenteval.run.context import FoundBaseline, RunContext, Search
 from agenteval.run.git import Provenance
 from agenteval.run.plan import Shard
+from agenteval.run.progress import LiveProgress
 from agenteval.run.resolve.configurations import Sources
 from agenteval.run.resolve.control import read_control_cases
 from agenteval.run.resolve.selection import Selection
-from agenteval.run.resolve.spec import RunSpec, TraceFiles
+from agenteval.run.resolve.spec import RunSpec, TraceFiles, make_plan
 from agenteval.run.resolve_run import resolve_files
 from agenteval.run.setup import Setup
 
@@ -53,6 +54,25 @@ def test_the_command_line_comes_first_also_with_zero(folder: Path) -> None:
     configure(folder, concurrency=3, llm={"max_calls": 7, "max_cost_usd": 2.5})
     spec = resolve_files(Settings(concurrency=1, max_llm_calls=0, max_cost_usd=0.0))
     assert (spec.limits.concurrency, spec.llm.limits) == (1, Limits(0, 0.0))
+
+
+def test_a_terminal_shows_what_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+
+    def first_line(*suites: Path, iterations: int = 1) -> str:
+        progress = make_plan(resolve_files(Settings(suites=suites, iterations=iterations))).progress
+        assert isinstance(progress, LiveProgress)
+        return "".join(text for text, _ in progress.lines(80)[0])
+
+    suite(folder, "a", "b", name="shop")
+    assert first_line() == "shop · 2 cases · command cat"
+    assert first_line(iterations=3) == "shop · 2 cases × 3 · command cat"
+    more = folder / "more"
+    more.mkdir()
+    suite(more, "c", name="shop", agent={"command": ["tee"]})
+    assert first_line(SUITE, more) == "shop · 3 cases"
+    suite(more, "c", name="desk")
+    assert first_line(SUITE, more).endswith("─  0/3")
 
 
 def test_every_problem_is_named_at_once(folder: Path) -> None:
