@@ -113,6 +113,10 @@ class _Script:
         reply = "no scripted reply" if key is None else self.next(key)
         if isinstance(reply, dict) and "http" in reply:
             return model_server.error(reply["http"], reply.get("body", "refused"))
+        if isinstance(reply, dict) and "call" in reply:
+            function = {"name": reply["call"], "arguments": json.dumps(reply["args"])}
+            calls = [{"id": f"call-{len(self._given)}", "type": "function", "function": function}]
+            return model_server.says(asked, None, "tool_calls", tool_calls=calls)
         return model_server.says(asked, reply if isinstance(reply, str) else json.dumps(reply))
 
 
