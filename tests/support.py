@@ -484,7 +484,7 @@ def serving(respond: Callable[[dict[str, Any]], Answer]) -> Iterator[Service]:
                 self.end_headers()
                 self.wfile.write(content)
 
-        do_GET = do_PUT = do_PATCH = do_POST  # noqa: N815 - the names are those of the base class
+        do_GET = do_PUT = do_PATCH = do_DELETE = do_POST  # noqa: N815 - the names are those of the base class
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
             """Print nothing."""

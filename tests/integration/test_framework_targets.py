@@ -203,6 +203,10 @@ TOOL_CALLS: list[tuple[str, list[dict[str, Any]]]] = [
         "Fields(type='ai', content='x', tool_calls=[{'name': 'a', 'args': {}, 'id': '1'}])",
         [{"name": "a", "args": {}}],
     ),
+    (
+        "Fields(text='', sources=[Fields(tool_name='a', raw_input={'kwargs': {'x': 1}}, raw_output=2, content='2')])",
+        [{"name": "a", "args": {"x": 1}, "result": 2}],
+    ),
     ("{'output': '', 'tools': [Fields(name='a', args={'x': {'type': 'string'}})], 'sources': ['page']}", []),
 ]
 TOKENS = [
@@ -250,7 +254,7 @@ def test_finds_the_tool_calls_and_the_tokens_in_any_result(tmp_path: Path, bare_
             "app:Bot, a Bot, has no method 'go' (execution.method); it has run",
         ),
         (in_module("Needy", "run", instantiate=True), "app:Needy cannot be instantiated without arguments"),
-        (in_module("bot", "run", prompt="question"), "the arguments do not fit app:bot(text): missing a required"),
+        (in_module("bot", "run", prompt="question"), "missing a required argument: 'text'; given: question"),
         (FoundAgent("x", "nowhere:x", "", 1, "run"), "No module named 'nowhere'"),
     ],
 )
@@ -306,6 +310,11 @@ TOOLS = """\
     def fails(a): raise ValueError("no " + a)
     async def fails_later(a): raise ValueError("no " + a)
     def inner(a): return echo(wrong=a)
+    def chained(a):
+        try:
+            fails(a)
+        except ValueError as error:
+            raise KeyError from error
     def leaves(): sys.exit(3)
     def interrupts(): raise KeyboardInterrupt
     def stops(): raise StopIteration
@@ -358,6 +367,12 @@ TOOLS = """\
             None,
             {"raised": "TypeError: echo() got an unexpected keyword argument 'wrong'"},
         ),
+        (
+            in_module("chained"),
+            {"a": "way"},
+            None,
+            {"raised": "KeyError: ", "causes": ["ValueError", "Exception", "BaseException", "object"]},
+        ),
         (in_module("leaves"), None, None, {"raised": "SystemExit: 3"}),
         (in_module("interrupts"), None, None, {"raised": "KeyboardInterrupt: "}),
         (in_module("stops"), None, None, {"raised": "RuntimeError: coroutine raised StopIteration"}),
@@ -369,7 +384,7 @@ def test_calls_a_tool(
 ) -> None:
     write(tmp_path, {"app.py": TOOLS})
     result = use(tmp_path, bare_python, found, context, prompt)
-    assert {key: result[key] for key in result if key in {"value", "raised"}} == expected
+    assert {key: result[key] for key in result if key in {"value", "raised"} | expected.keys()} == expected
 
 
 def test_what_runs_in_the_worker_is_python_3_8() -> None:

@@ -43,37 +43,6 @@ def labelled(*events: tuple[str, str, datetime], name: str = LABEL) -> Make:
     return make
 
 
-@pytest.mark.parametrize(
-    ("make", "accepted", "said"),
-    [
-        (lambda _: None, [], ""),
-        (labelled(("labeled", OWNER, AFTER)), [LABELLED], ""),
-        (
-            labelled(("labeled", STRANGER, AFTER)),
-            [],
-            f"which {STRANGER} set, does not count: this needs write access",
-        ),
-        (labelled(("labeled", OWNER, BEFORE)), [], "is older than this commit and does not count; set it again"),
-        (labelled(("labeled", OWNER, AFTER), ("unlabeled", STRANGER, AFTER)), [], ""),
-        (labelled(("labeled", OWNER, BEFORE), ("labeled", OWNER, AFTER)), [LABELLED], ""),
-        (
-            labelled(("labeled", OWNER, AFTER), ("unlabeled", OWNER, AFTER), ("labeled", STRANGER, AFTER)),
-            [],
-            STRANGER,
-        ),
-        (labelled(("labeled", OWNER, AFTER), name="agenteval: accepted"), [], ""),
-        # Capitals do not tell labels apart.
-        (labelled(("labeled", OWNER, AFTER), name="Agenteval: Accept c0"), [LABELLED], ""),
-        (labelled(("labeled", APP, AFTER)), [], f"which {APP} set, does not count: this needs write access"),
-    ],
-)
-def test_who_may_accept(github: GithubService, make: Make, accepted: list[GivenAcceptance], said: str) -> None:
-    make(github)
-    found = given(github)
-    assert list(found.entries) == accepted
-    assert (said in " ".join(found.warnings)) if said else not found.warnings
-
-
 PROVE = "agenteval: prove"
 
 
@@ -92,12 +61,6 @@ def test_who_may_ask_for_a_proof(github: GithubService, make: Make, by: str, sai
     found = given(github)
     assert (found.entries, found.asked_by) == ((), by)
     assert (said in " ".join(found.warnings)) if said else not found.warnings
-
-
-def test_a_label_that_starts_the_run_counts_for_its_commit(github: GithubService) -> None:
-    labelled(("labeled", OWNER, BEFORE))(github)
-    assert list(given(github, new_label=LABEL).entries) == [LABELLED]
-    assert list(given(github, new_label="another").entries) == []
 
 
 def test_a_commit_that_was_the_head_before_needs_a_new_label(github: GithubService) -> None:

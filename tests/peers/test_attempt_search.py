@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.peers.baselines import results
 from tests.peers.github_actions import StoredArtifact, StoredRun, zipped
-from tests.peers.github_emulator import OWNER, REPOSITORY, STRANGER
+from tests.peers.github_emulator import OWNER, REPOSITORY
 from tests.peers.github_service import GithubService
 
 from agenteval.github.pull_request import RemoteAttempts
@@ -165,65 +165,6 @@ def test_what_is_no_attempt_is_passed_over_and_what_is_unreadable_is_named(githu
     for artifact, note in zip(damaged[::-1], found.warnings, strict=True):
         assert note.startswith(f"artifact agenteval of workflow run {artifact.run.id} cannot be used: results.json")
         assert len(note) <= 500
-
-
-def test_expired_artifacts_are_named(github: GithubService) -> None:
-    data = zipped(attempt().model_dump_json())
-    artifact = github.actions.artifact(run(github), "agenteval", data, expired=True)
-
-    found = recalled(github)
-
-    expected = f"artifact agenteval of workflow run {artifact.run.id} cannot be used: it has expired"
-    assert found == Recollection(warnings=(expected,))
-
-
-def test_a_failure_of_github_is_a_warning(github: GithubService) -> None:
-    uploaded(github, attempt())
-    github.proxy.refuse("/runs")
-
-    found = recalled(github)
-
-    assert found.results is None
-    [note] = found.warnings
-    assert note.startswith(
-        "the earlier runs of this pull request cannot be read, so this run is decided like a first"
-    )
-    assert "actions: read" in note
-
-
-@pytest.mark.parametrize(
-    ("events", "forgotten_by", "attempts"),
-    [
-        ([("labeled", OWNER, 10)], OWNER, None),
-        # The attempt is younger.
-        ([("labeled", OWNER, -10)], None, 1),
-        ([("labeled", OWNER, 10), ("unlabeled", OWNER, 20)], None, 1),
-        ([("labeled", STRANGER, 10), ("unlabeled", OWNER, 20), ("labeled", OWNER, 30)], OWNER, None),
-    ],
-)
-def test_a_label_forgets_the_attempts_before_it(
-    github: GithubService, events: list[tuple[str, str, int]], forgotten_by: str | None, attempts: int | None
-) -> None:
-    artifact = uploaded(github, attempt())
-    for kind, by, minutes in events:
-        github.labels.event(NUMBER, kind, LABEL, by, artifact.created_at + timedelta(minutes=minutes))
-    github.labels.event(NUMBER, "labeled", "bug", OWNER, artifact.created_at + timedelta(hours=1))
-
-    found = recalled(github)
-
-    assert found.forgotten_by == forgotten_by
-    assert (found.results.memory.attempt if found.results and found.results.memory else None) == attempts
-    assert found.warnings == ()
-
-
-def test_a_label_of_someone_without_write_access_forgets_nothing(github: GithubService) -> None:
-    artifact = uploaded(github, attempt())
-    for by in (STRANGER, "nobody", "github-actions[bot]"):
-        github.labels.clear()
-        github.labels.event(NUMBER, "labeled", LABEL, by, artifact.created_at + timedelta(minutes=10))
-        found = recalled(github)
-        assert found.results is not None
-        assert found.warnings == (f"{by} set `{LABEL}` without write access to {REPOSITORY}; nothing was forgotten",)
 
 
 def test_a_label_after_many_events_counts(github: GithubService) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.peers.baselines import ARTIFACT, LIMITS, Project, results
+from tests.peers.baselines import LIMITS, Project, results
 from tests.peers.github_actions import BLOB_HOST, zipped
 from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService
 
 from agenteval.github.artifacts import ArtifactLimits
-from agenteval.github.baseline import SearchLimits, Start, describe
+from agenteval.github.baseline import SearchLimits, describe
 from agenteval.results.model import Coverage, Results, RunShard
 
 pytestmark = pytest.mark.peer
@@ -218,72 +218,12 @@ def test_what_cannot_be_used_is_passed_over(project: Project) -> None:
         assert reason in note
 
 
-def test_the_caller_has_the_last_word(project: Project) -> None:
-    for commit in project.commits[:3]:
-        project.artifact(project.run(commit))
-    seen: list[str | None] = []
-
-    def accept(found: Results) -> str | None:
-        seen.append(found.run.commit)
-        return None if len(seen) == 2 else "it has no case in common with this run"
-
-    found = project.found(accept=accept)
-
-    assert seen == project.commits[:2]
-    assert found.commit == project.commits[1]
-    assert found.notes[0].endswith("cannot be used: it has no case in common with this run")
-
-
-def test_why_there_is_none(project: Project) -> None:
-    first = project.missing()
-    assert (first.reason, first.notes) == (
-        "agenteval.yml has not run on main yet, which is normal the first time; later runs "
-        "are compared with its first run",
-        (),
-    )
-    runs = [project.run(commit) for commit in project.commits[:2]]
-    # The name of an artifact is not a prefix.
-    project.artifact(runs[0], name=f"{ARTIFACT}-old")
-    assert project.missing().reason == (
-        "2 runs of agenteval.yml on main are near enough, but there is no artifact named agenteval: the workflow "
-        "must upload the report directory under that name, with actions/upload-artifact"
-    )
-    for run in runs:
-        project.artifact(run, expired=True)
-    expired = project.missing()
-    assert (expired.reason, len(expired.notes)) == (
-        "2 runs of agenteval.yml on main are near enough, but all artifacts named agenteval have expired",
-        2,
-    )
-    project.github.actions.artifacts.clear()
-    project.artifact(runs[0], b"broken")
-    broken = project.missing()
-    assert (broken.reason, len(broken.notes)) == (
-        "2 runs of agenteval.yml on main are near enough, but no artifact named agenteval can be used",
-        1,
-    )
-    unknown = project.missing(start=Start("0" * 40, "the base commit"))
-    assert unknown.reason == "no run of agenteval.yml on main is of the base commit or of a commit before it"
-    assert project.missing(workflow="new.yml").reason.startswith("GitHub does not find workflow new.yml in ")
-
-
 def test_a_pull_request_on_top_of_another_one_is_compared_with_the_default_branch(project: Project) -> None:
     of_main = project.run(project.commits[1])
     project.artifact(of_main)
 
     assert project.found(base_branch="change-1", default_branch="main").run_id == of_main.id
     assert project.missing(base_branch="change-1").reason.startswith("agenteval.yml has not run on change-1 yet")
-
-
-def test_a_run_that_has_not_ended_is_told(project: Project) -> None:
-    going_on = project.run(project.commits[0], status="in_progress", conclusion=None)
-    early = project.run(project.commits[1], status="in_progress", conclusion=None)
-    project.artifact(early)
-
-    found = project.found()
-
-    assert found.run_id == early.id
-    assert found.notes == (f"workflow run {going_on.id} (commit {project.commits[0][:7]}) has not ended yet",)
 
 
 def test_downloads_are_bounded(project: Project) -> None:

@@ -208,27 +208,6 @@ def test_a_repeated_job_without_results_does_not_show_those_of_an_earlier_attemp
     assert ("has no artifact agenteval, only an earlier one has" in comment_of(pull)) == (conclusion == "failure")
 
 
-def test_a_branch_of_the_repository_needs_no_acceptance(fork: Fork) -> None:
-    fork.rules(agenteval__yaml=STRICT)
-    pull = fork.github.emulator.pull_request()
-
-    fork.publish(fork.run(pull))
-
-    assert fork.conclusion == "success"
-    assert "a fork" not in comment_of(pull)
-
-
-def test_results_for_another_base_branch_are_not_shown(fork: Fork) -> None:
-    fork.rules(agenteval__yaml=STRICT)
-    pull = fork.github.emulator.pull_request()
-    of_weak = fork.artifact(pull, GREEN, f"refs/pull/{pull.number}/merge", "weak")
-
-    fork.publish(first_stage(fork.github, pull, of_weak, REPOSITORY))
-
-    assert fork.conclusion == "failure"
-    assert "they are for merging into weak, and the pull request is to be merged into main" in comment_of(pull)
-
-
 @pytest.mark.parametrize(
     ("rules", "claim", "verdict", "contradiction"),
     [

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OF_FILE = frozenset({"why", "expected_to_fail"})
 _OF_STEP = frozenset(
-    {"files", "remove", "replace", "env", "event", "agent", "base", "judge", "before", "run", "expect"}
+    {"files", "remove", "replace", "env", "event", "agent", "base", "judge", "github", "before", "run", "expect"}
 )
 _EXPECTED = frozenset(
     {"exit", "verdict", "state", "cases", "scores", "says", "silent", "absent", "calls", "answers", "problems"}
@@ -36,8 +36,8 @@ _OUTLETS = {
     "page": "report.html",
     "results": "results.json",
 }
-#: And what the agent and the judge were asked.
-_REQUESTS = {"requests": "agent", "prompts": "judge"}
+#: And what the agent, the judge and GitHub were asked.
+_REQUESTS = {"requests": "agent", "prompts": "judge", "github": "github"}
 _KNOWN_OUTLETS = frozenset({"terminal", "errors", "outputs", *_OUTLETS, *_REQUESTS})
 
 
@@ -119,7 +119,7 @@ class Seen:
         ended: exit status and output of the command.
         folder: the directory in which it ran.
         reports: the directory of its reports.
-        asked: the requests to `agent` and `judge`.
+        asked: the requests to `agent`, `judge` and `github`.
     """
 
     ended: Ended

@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -50,6 +51,7 @@ _VARIABLES = {
     "GIT_CONFIG_SYSTEM": os.devnull,
 }
 
+_TOKEN = "ghs_0123456789abcdefghijklmnopqrstuvwxyz"
 #: What a runner of GitHub sets for a step.
 _RUNNER = {
     "GITHUB_ACTIONS": "true",
@@ -111,24 +113,59 @@ class _Script:
         reply = "no scripted reply" if key is None else self.next(key)
         if isinstance(reply, dict) and "http" in reply:
             return model_server.error(reply["http"], reply.get("body", "refused"))
+        if isinstance(reply, dict) and "call" in reply:
+            function = {"name": reply["call"], "arguments": json.dumps(reply["args"])}
+            calls = [{"id": f"call-{len(self._given)}", "type": "function", "function": function}]
+            return model_server.says(asked, None, "tool_calls", tool_calls=calls)
         return model_server.says(asked, reply if isinstance(reply, str) else json.dumps(reply))
+
+
+class _Github:
+    """GitHub's API: a reply for each method and path, with the parameters that it needs; the longest one counts."""
+
+    def __init__(self) -> None:
+        self._replies: dict[str, Answer] = {}
+
+    def write(self, replies: Mapping[str, Any], folder: Path) -> None:
+        """Take the replies of a step; zip files have the content that a folder has now."""
+        self._replies = {asked: self._answer(reply, folder) for asked, reply in replies.items()}
+
+    def answer(self, line: str) -> Answer:
+        given = set(re.split("[?&]", line))
+        fitting = [asked for asked in self._replies if set(re.split("[?&]", asked)) <= given]
+        return self._replies[max(fitting, key=len)] if fitting else Answer({"message": "Not Found"}, status=404)
+
+    def _answer(self, reply: Any, folder: Path) -> Answer:
+        if isinstance(reply, dict) and "zip" in reply:
+            content, reports = io.BytesIO(), folder / reply["zip"]
+            with zipfile.ZipFile(content, "w") as archive:
+                for file in reports.iterdir():
+                    archive.write(file, file.name)
+            return Answer(content.getvalue())
+        if isinstance(reply, dict) and "http" in reply:
+            return Answer(reply.get("body", {}), status=reply["http"], headers=reply.get("headers", {}))
+        return Answer(json.dumps(reply))
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The scripted agent and model, what they were asked, and the variables that name their addresses."""
+    """The scripted agent, model and GitHub, what they were asked, and the variables that name their addresses."""
 
     agent: _Script
     base: _Script
     judge: _Script
+    github: _Github
     service: Service
+    hub: Service
     model: model_server.ModelServer
     addresses: Mapping[str, str]
 
     def forget(self) -> None:
         """Forget what was asked."""
-        for asked in (self.service.requests, self.service.headers, self.service.lines, self.model.asked):
-            asked.clear()
+        for service in (self.service, self.hub):
+            for asked in (service.requests, service.headers, service.lines):
+                asked.clear()
+        self.model.asked.clear()
 
     @property
     def asked(self) -> Mapping[str, Sequence[str]]:
@@ -138,7 +175,9 @@ class Stage:
             f"{line}\n{_lines(headers)}\n{json.dumps(body, ensure_ascii=False)}" for line, headers, body in service
         ]
         model = [json.dumps(asked.body, ensure_ascii=False) for asked in self.model.asked]
-        return {"agent": agent, "judge": model}
+        sent = zip(self.hub.lines, self.hub.requests, strict=True)
+        hub = [f"{line} {json.dumps(body, ensure_ascii=False)}" for line, body in sent]
+        return {"agent": agent, "judge": model, "github": hub}
 
 
 def _lines(headers: Mapping[str, str]) -> str:
@@ -147,11 +186,12 @@ def _lines(headers: Mapping[str, str]) -> str:
 
 @contextlib.contextmanager
 def opened_stage() -> Iterator[Stage]:
-    """Start the scripted agent and model for the length of the block."""
-    agent, base, judge = _Script(), _Script(), _Script()
+    """Start the scripted agent, model and GitHub for the length of the block."""
+    agent, base, judge, github = _Script(), _Script(), _Script(), _Github()
     with (
         serving(agent.answer) as service,
         serving(base.answer) as other,
+        serving(lambda _: github.answer(hub.lines[-1])) as hub,
         model_server.serving() as model,
         tempfile.TemporaryDirectory() as trusted,
     ):
@@ -159,9 +199,9 @@ def opened_stage() -> Iterator[Stage]:
         model.respond = judge.judge
         api = f"{model.url}/v1"
         addresses = {"AGENT_URL": service.url, "MODEL_URL": api, "MODEL_HOST": model.url, "OPENAI_BASE_URL": api}
-        addresses |= {"BASE_URL": other.url}
+        addresses |= {"BASE_URL": other.url, "GITHUB_URL": hub.url.removesuffix("/chat")}
         addresses |= trusting_one_authority(Path(trusted))
-        yield Stage(agent, base, judge, service, model, addresses)
+        yield Stage(agent, base, judge, github, service, hub, model, addresses)
 
 
 def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], Seen]]:
@@ -176,7 +216,11 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
             given = {key: _filled(str(value), stage.addresses) for key, value in step.get("env", {}).items()}
             # Replies of judges must not come from another scenario.
             cache = {"AGENTEVAL_CACHE": str(folder / ".cache")}
-            variables = {**environment(), **_VARIABLES, **cache, **stage.addresses, **_runner(step, folder), **given}
+            hub = (
+                {"GITHUB_API_URL": stage.addresses["GITHUB_URL"], "GITHUB_TOKEN": _TOKEN} if "github" in step else {}
+            )
+            runner = {**_runner(step, folder), **hub}
+            variables = {**environment(), **_VARIABLES, **cache, **stage.addresses, **runner, **given}
             if before := step.get("before"):
                 subprocess.run(["bash", "-euc", before], cwd=folder, env=variables, check=True, timeout=PATIENCE_S)
             words = [_filled(word, stage.addresses) for word in shlex.split(step.get("run", "run"))]
@@ -195,7 +239,11 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
 def _comparison_of(words: Sequence[str]) -> list[str]:
     """Return the command that compares the results of a run with the same baseline; empty for other commands."""
     given = dict(pairwise(words))
-    if words[:1] != ["run"] or "--baseline" not in given or {"--shard", "--runs", "--traces"} & set(words):
+    if (
+        words[:1] != ["run"]
+        or given.get("--baseline", "auto") in {"auto", "5"}
+        or {"--shard", "--runs", "--traces"} & set(words)
+    ):
         return []
     options = [word for name in ("--config", "--fail-on") if name in given for word in (name, given[name])]
     return ["compare", _report_directory(words), given["--baseline"], *options]
@@ -261,6 +309,8 @@ def _write_scripts(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
     for key, script in (("base", stage.base), ("judge", stage.judge)):
         if key in step:
             script.write(step[key])
+    if "github" in step:
+        stage.github.write(json.loads(_filled(json.dumps(step["github"]), stage.addresses)), folder)
 
 
 def _in_this_process(*words: str, cwd: Path, env: Mapping[str, str]) -> Ended:
