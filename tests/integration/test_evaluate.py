@@ -366,6 +366,14 @@ class GivingAll(CaseMetric):
 
 
 @dataclass(frozen=True)
+class BrokenForAll(CaseMetric):
+    error: BaseException
+
+    def measure_all(self, observations: Any, /) -> list[float]:
+        raise self.error
+
+
+@dataclass(frozen=True)
 class Cancelled(Metric):
     async def measure(self, observation: Observation, /) -> float:
         raise asyncio.CancelledError
@@ -409,6 +417,8 @@ class Endless(CaseMetric):
         (Short(), "short: `measure_all` returned 0 outcomes for 1 observations"),
         (GivingAll({"a": 1.0}), f"giving_all: `measure_all` returned dict{ONE_EACH}"),
         (GivingAll(1.0), f"giving_all: `measure_all` returned float{ONE_EACH}"),
+        (BrokenForAll(ValueError("boom")), "broken_for_all: ValueError: boom"),
+        (BrokenForAll(SystemExit(0)), "broken_for_all: SystemExit: 0"),
         (Cancelled(), "cancelled: CancelledError"),
         (Interrupted(), "interrupted: KeyboardInterrupt"),
         (MetricConfig("e", "e", "custom", metric=Endless(), timeout_s=0.2), "e: no result within 0.2 s"),
@@ -424,11 +434,44 @@ def test_a_metric_that_fails_makes_its_case_an_error(metric: Any, reason: str) -
     assert outcome.exit_status == 3
 
 
-def test_a_metric_whose_attributes_raise_is_a_config_error() -> None:
+class RequirementsOfNoMetric:
+    """A metric whose requirements are not to be had."""
+
+    def measure(self, observation: Observation, /) -> float:
+        return 1.0
+
+    @property
+    def requires(self) -> frozenset[str]:
+        raise LookupError("none")
+
+
+@dataclass(frozen=True)
+class WithoutResources(Unanimous):
+    def __post_init__(self) -> None:
+        if self.resources is not None:
+            raise ValueError("too many")
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        (
+            AttributeOfAnyName,
+            "metrics[0]: AttributeOfAnyName.__getattr__ raised LookupError: measure_all;"
+            " it must raise AttributeError",
+        ),
+        (RequirementsOfNoMetric, "metrics[0]: RequirementsOfNoMetric.requires raised LookupError: none"),
+        (
+            lambda: MetricConfig("m", "m", "custom", threshold="high"),  # type: ignore[arg-type]
+            "metrics[0]: metric.threshold: must be a number, not a text",
+        ),
+        (WithoutResources, "metrics: WithoutResources cannot be made with `resources`: ValueError: too many"),
+    ],
+)
+def test_a_metric_that_cannot_be_used_is_a_config_error(metric: Callable[[], Any], said: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        evaluate(suite("a"), agent=echo, metrics=[AttributeOfAnyName()])
-    said = "AttributeOfAnyName.__getattr__ raised LookupError: measure_all; it must raise AttributeError"
-    assert str(raised.value) == f"metrics[0]: {said}"
+        evaluate(suite("a"), agent=echo, metrics=[metric()])
+    assert str(raised.value) == said
 
 
 def test_a_metric_that_does_not_apply_is_skipped() -> None:

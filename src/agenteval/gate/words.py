@@ -78,8 +78,6 @@ def fell(proof: Test, told: Telling, *, better: bool = False) -> str:
         return f"{_percent(1 - here)} of answers are lost ({_percent(1 - there)} on {told.base})"
     allowed = told.allowed.get(proof.metric)
     if allowed is not None:
-        if better:
-            return f"{proof.metric} fell by {_percent(-math.expm1(proof.difference))}"
         return f"{proof.metric} rose by {_percent(math.expm1(-proof.difference))} ({_percent(allowed)} allowed)"
     moved = "rose" if better else "fell"
     first, second = distinct(1 - there, 1 - here) if better else distinct(there, here)

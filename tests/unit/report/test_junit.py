@@ -59,6 +59,15 @@ def test_each_metric_of_each_case_is_in_its_output() -> None:
     assert found["Return label"] == "✗ f1_score 0.62 on average (4 of 6 passed)"
 
 
+def test_passed_cases_of_a_large_run_have_only_name_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = samples.regressed().results
+    whole = re.sub(
+        r"(?s)( time=\"[^\"]*\")>\s*<system-out>[^<]*</system-out>\s*</testcase>", r"\1 />", _rendered(results)
+    )
+    monkeypatch.setattr(junit, "MOST_WITH_METRICS", 4)
+    assert _rendered(results) == whole
+
+
 def test_junitparser_reads_the_counts() -> None:
     report: Any = JUnitXml.fromstring(_rendered(samples.broken().results).encode())
     (suite,) = report

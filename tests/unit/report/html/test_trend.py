@@ -90,9 +90,21 @@ def test_unreadable_files_become_warnings(tmp_path: Path) -> None:
     (tmp_path / "results.json").mkdir()
     history = read_history(tmp_path)
     assert [earlier.run.id for earlier in history.runs] == ["good"]
-    assert len(history.warnings) == 6
-    assert history.warnings[0] == "history: binary/results.json is left out: not valid JSON"
-    assert history.warnings[-1] == "history: 2 more files are left out"
+    reasons = [text.removeprefix("history: ").replace("/results.json is left out", "") for text in history.warnings]
+    foreign = "not a results file of agenteval"
+    assert reasons == [
+        "binary: not valid JSON",
+        "cut: not valid JSON",
+        "deep: nested too deeply",
+        f"foreign: {foreign} (it has no schema_version)",
+        f"list: {foreign} (it has no schema_version)",
+        "2 more files are left out",
+    ]
+    newer, partial = (read_history(tmp_path / name).warnings for name in ("newer", "partial"))
+    assert newer[0].startswith("history: results.json is left out: written by a newer agenteval (schema_version 99,")
+    assert partial == ("history: results.json is left out: run.id: Input should be a valid string",)
+    (tmp_path / "none").mkdir()
+    assert read_history(tmp_path / "none").warnings == (f"history: no results file in {tmp_path / 'none'}",)
 
 
 # The numbers.

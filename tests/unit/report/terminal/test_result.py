@@ -11,6 +11,7 @@ from tests.unit.report.scenarios import SCENARIOS
 from tests.unit.report.states import STATES
 
 from agenteval.core import text as texts
+from agenteval.report import terminal
 from agenteval.report.terminal import print_report
 from agenteval.report.terminal_lines import NextCommands, TerminalDetail
 from agenteval.results.case import Score
@@ -122,6 +123,18 @@ def test_many_causes_are_counted_not_listed() -> None:
     printed = _printed(Sample(samples.results(samples.suite(*cases)), samples.regressed().gate))
     assert "… and 80 more cases with 80 other causes" in printed
     assert len(printed.splitlines()) < 100
+
+
+def test_what_is_too_much_for_a_terminal_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "_MOST_CASES", 2)
+    sample = replace(samples.green(), warnings=tuple(f"warning {number}." for number in range(22)))
+    printed = _printed(sample, verbosity=1)
+    assert "✓ Order 1" in printed
+    assert "Order 2" not in printed
+    assert "… and 1 more in results.json" in printed
+    assert "warning 19." in printed
+    assert "warning 20." not in printed
+    assert "warning: … and 2 more" in printed
 
 
 def test_an_old_console_gets_only_encodable_characters() -> None:

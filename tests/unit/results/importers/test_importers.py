@@ -390,7 +390,11 @@ def test_success_criteria_are_taken_over_in_our_units(tmp_path: Path) -> None:
             "error_rate": {"met": False, "error_rate_percent": 25.0, "threshold_percent": 5},
             "max_response_time": {"met": None, "max_ms": None, "threshold_ms": 5000, "message": "no data"},
         },
-        "quality": {"clarity": {"met": False, "average_score": 0.5, "threshold": 0.7}},
+        "quality": {
+            "clarity": {"met": False, "average_score": 0.5, "threshold": 0.7},
+            "tone": {"met": "yes", "average_score": 0.9, "threshold": 0.7},
+            "length": 5,
+        },
         "functionality": {"correct_parameters": {"met": False, "ratio": 0.5, "trace_count": 2}},
         "overall_success": False,
     }
@@ -401,6 +405,7 @@ def test_success_criteria_are_taken_over_in_our_units(tmp_path: Path) -> None:
         ("error_rate", False, 0.25, 0.05),
         ("max_response_time", None, None, 5.0),
         ("quality.clarity", False, 0.5, 0.7),
+        ("quality.tone", None, 0.9, 0.7),
         ("tool_calling.correct_parameters", False, 0.5, 1.0),
     ]
 

@@ -124,6 +124,10 @@ class TestResponseFormat:
             ("{type: array}", "3: response_format: must be a JSON Schema of `type: object`"),
             ("{}", "3: response_format: must be a JSON Schema of `type: object`"),
             ("list.json", "3: response_format: must be a JSON Schema of `type: object`"),
+            (
+                "{type: object}\ntools: [{" + FUNCTION.replace("tools.py", "list.json") + "}]",
+                "4: tools[0].file: list.json is not a Python file (.py)",
+            ),
         ],
     )
     def test_reasons_why_it_cannot_run(self, folder: Path, written: str, problem: str) -> None:
@@ -246,6 +250,13 @@ class TestTools:
                 "1: tools[0].url: 'http://localhost.x/mcp' must begin with https:// (http:// only for localhost)",
             ),
             (PROMPT, "1: tools[0]: exactly one of `template` and `file` is needed"),
+            (
+                "name: a, description: d, type: mcp, transport: http",
+                "1: tools[0]: `url` is required for the transport http",
+            ),
+            (FUNCTION.replace("price,", "a-b,", 1), "1: tools[0].name: 'a-b' may consist of letters, digits and"),
+            (FUNCTION.replace("tools.py", "' '"), "1: tools[0].file: must not be empty"),
+            ("}, text, {", "1: tools[1]: must be a mapping"),
         ],
     )
     def test_values_that_holodeck_refuses_are_refused(self, folder: Path, fields: str, problem: str) -> None:
