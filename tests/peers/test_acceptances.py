@@ -93,23 +93,6 @@ def test_strangers_cannot_fill_the_report(github: GithubService) -> None:
     assert len(github.proxy.called("GET", "/permission")) <= 20
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        ({"status": 403}, "pull-requests: read"),
-        ({"body": {"not": "a list"}, "status": 200}, "GitHub's response is invalid"),
-        ({"body": [{"event": 3}], "status": 200}, "GitHub's response is invalid"),
-    ],
-)
-def test_what_cannot_be_read_is_not_accepted(github: GithubService, fault: dict[str, Any], said: str) -> None:
-    labelled(("labeled", OWNER, AFTER))(github)
-    github.proxy.fail("GET", "/events", **fault)
-    found = given(github)
-    assert found.entries == ()
-    assert "it is unknown whether somebody accepted changes" in found.warnings[0]
-    assert said in found.warnings[0]
-
-
 @pytest.fixture
 def pull(github: GithubService) -> Iterator[PullRequest]:
     with open_folder() as home:
