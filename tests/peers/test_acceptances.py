@@ -22,7 +22,6 @@ HEAD, EARLIER = "a" * 40, "b" * 40
 PUSHED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BEFORE, AFTER = PUSHED - timedelta(minutes=1), PUSHED + timedelta(minutes=1)
 LABEL = "agenteval: accept c0"
-APP = "helper[bot]"
 Make = Callable[[GithubService], None]
 LABELLED = GivenAcceptance("c0", OWNER)
 
