@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from tests.support import recorded_pauses_of
 from urllib3.util import retry
 
 from agenteval.core.errors import ConfigError
-from agenteval.github import connection
+from agenteval.github import action, connection
 from agenteval.github.artifacts import UnusableArtifactError, download
 from agenteval.github.client import GitHubClient, GithubError
 
@@ -69,7 +70,7 @@ def server() -> Iterator[Scripted]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_POST = answer  # noqa: N815
+        do_GET = do_POST = do_PATCH = answer  # noqa: N815
 
         def log_message(self, *_: Any) -> None:
             """Nothing on standard error."""
@@ -285,3 +286,40 @@ def test_the_token_is_not_shown() -> None:
 def test_a_server_that_is_no_url(url: str) -> None:
     with pytest.raises(ConfigError, match="GITHUB_API_URL"):
         GitHubClient.from_environment(TOKEN, {"GITHUB_API_URL": url})
+
+
+@pytest.mark.parametrize(
+    ("state", "own", "sent", "said"),
+    [
+        ("suspected", None, [], ""),
+        ("proven", None, ["GET", "POST"], "issue opened: https://github.com/o/r/issues/9"),
+        ("proven", {}, ["GET", "GET", "PATCH"], "issue updated: https://github.com/o/r/issues/9"),
+        (
+            "proven",
+            {"author_association": "NONE", "user": {"type": "Bot"}},
+            ["GET", "GET", "PATCH"],
+            "issue updated: https://github.com/o/r/issues/9",
+        ),
+        ("proven", {"author_association": "NONE"}, ["GET", "GET", "POST"], "issue opened"),
+        ("proven", {"pull_request": {"url": "x"}}, ["GET", "POST"], "issue opened"),
+        ("proven", {"body": "another\n<!-- agenteval:decline aaaaaaaaaaaa -->"}, ["GET", "POST"], "issue opened"),
+    ],
+)
+def test_a_proven_decline_is_an_issue(
+    *, server: Scripted, capsys: pytest.CaptureFixture[str], state: str, own: Any, sent: list[str], said: str
+) -> None:
+    mark = "<!-- agenteval:decline aaaaaaaaaaaa -->"
+    issue = {"number": 9, "url": f"{server.url}/repos/o/r/issues/9", "html_url": "https://github.com/o/r/issues/9"}
+    issue |= {"body": f"{mark}\r\nold", "author_association": "MEMBER", "user": {"type": "User"}}
+    listed = [issue | {"number": 8, "body": None}, *([] if own is None else [issue | own])]
+    # What the list leaves out is asked for.
+    server.script += [(200, {}, json.dumps(answer)) for answer in (listed, *[issue | (own or {})] * 2)]
+    event = SimpleNamespace(repository="o/r", ref="refs/heads/main")
+    context: Any = SimpleNamespace(event=event, environment={}, client=lambda: GitHubClient(TOKEN, server.url))
+    decline = SimpleNamespace(state=state, decline="price fell", headline="price fell", start_sha="a" * 40)
+    outcome: Any = SimpleNamespace(results=SimpleNamespace(comparison=decline))
+
+    action._report_decline(context, outcome)
+
+    assert server.requests == sent
+    assert said in capsys.readouterr().out

@@ -140,6 +140,19 @@ class TestRequests:
             "options": {"temperature": 0.0},
         }
 
+    @pytest.mark.parametrize(
+        ("provider", "expected"),
+        [
+            ("openai", {"temperature": 0.3, "top_p": 0.9, "max_tokens": 500}),
+            ("anthropic", {"temperature": 0.3, "top_p": 0.9, "max_tokens": 500}),
+            ("ollama", {"options": {"temperature": 0.3, "top_p": 0.9, "num_predict": 500}}),
+        ],
+    )
+    def test_each_option_arrives(self, server: ModelServer, provider: str, expected: dict[str, Any]) -> None:
+        asked = sent(server, server.model(provider, temperature=0.3, top_p=0.9, max_tokens=500))
+
+        assert {name: asked.body.get(name) for name in expected} == expected
+
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 class TestReplies:

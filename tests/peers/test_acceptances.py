@@ -22,7 +22,6 @@ HEAD, EARLIER = "a" * 40, "b" * 40
 PUSHED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BEFORE, AFTER = PUSHED - timedelta(minutes=1), PUSHED + timedelta(minutes=1)
 LABEL = "agenteval: accept c0"
-APP = "helper[bot]"
 Make = Callable[[GithubService], None]
 LABELLED = GivenAcceptance("c0", OWNER)
 
@@ -91,23 +90,6 @@ def test_strangers_cannot_fill_the_report(github: GithubService) -> None:
     assert (found.entries, len(found.warnings)) == ((), 5)
     assert max(map(len, found.warnings)) <= 500
     assert len(github.proxy.called("GET", "/permission")) <= 20
-
-
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        ({"status": 403}, "pull-requests: read"),
-        ({"body": {"not": "a list"}, "status": 200}, "GitHub's response is invalid"),
-        ({"body": [{"event": 3}], "status": 200}, "GitHub's response is invalid"),
-    ],
-)
-def test_what_cannot_be_read_is_not_accepted(github: GithubService, fault: dict[str, Any], said: str) -> None:
-    labelled(("labeled", OWNER, AFTER))(github)
-    github.proxy.fail("GET", "/events", **fault)
-    found = given(github)
-    assert found.entries == ()
-    assert "it is unknown whether somebody accepted changes" in found.warnings[0]
-    assert said in found.warnings[0]
 
 
 @pytest.fixture

@@ -104,28 +104,6 @@ def test_a_run_that_is_repeated_finds_its_own_attempts(github: GithubService) ->
     assert newest(github).attempt == 2
 
 
-def test_runs_of_others_are_not_believed(github: GithubService) -> None:
-    others: list[dict[str, Any]] = [
-        # A fork can have a branch of the same name, and its author decides what its runs upload.
-        {"head_repository": "mallory/widgets"},
-        {"head_repository": None},
-        {"event": "push"},
-        {"event": "pull_request_target"},
-        {"branch": "other"},
-        {"workflow": ".github/workflows/other.yml"},
-        {"workflow": "vendored/agenteval.yml"},
-    ]
-    for details in others:
-        uploaded(github, attempt(2), **details)
-    assert recalled(github) == Recollection()
-    assert not github.proxy.called("GET", "/artifacts")
-
-    uploaded(github, attempt(1))
-    for details in others:
-        uploaded(github, attempt(2), **details)
-    assert newest(github).attempt == 1
-
-
 def _changed(**memory: Any) -> str:
     value = json.loads(attempt(2).model_dump_json())
     value["memory"].update(memory)
@@ -174,18 +152,6 @@ def test_a_label_after_many_events_counts(github: GithubService) -> None:
     github.labels.event(NUMBER, "labeled", LABEL, OWNER, artifact.created_at + timedelta(minutes=10))
 
     assert recalled(github).forgotten_by == OWNER
-
-
-def test_labels_that_cannot_be_read_forget_nothing(github: GithubService) -> None:
-    uploaded(github, attempt())
-    github.proxy.refuse("/events")
-
-    found = recalled(github)
-
-    assert found.results is not None
-    [note] = found.warnings
-    assert note.startswith(f"it is unknown whether the pull request has the label `{LABEL}`")
-    assert "pull-requests: read" in note
 
 
 def test_journals_are_restored(github: GithubService, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService
 
 from agenteval.github.artifacts import ArtifactLimits
-from agenteval.github.baseline import SearchLimits, describe
+from agenteval.github.baseline import SearchLimits
 from agenteval.results.model import Coverage, Results, RunShard
 
 pytestmark = pytest.mark.peer
@@ -46,22 +46,6 @@ def test_the_merge_base_has_one(project: Project) -> None:
         f"{repository}/actions/artifacts/{artifact.id}/zip",
         f"GET /_blob/{artifact.id}",
     ]
-
-
-def test_an_ancestor_has_one_when_the_merge_base_has_none(project: Project) -> None:
-    # What the base branch got later does not count.
-    for commit in project.later:
-        project.artifact(project.run(commit))
-    assert project.missing().reason == "no run of agenteval.yml on main is of the merge base or of a commit before it"
-    project.run(project.commits[0])
-    project.artifact(project.run(project.commits[1]), name="other")
-    for commit in (project.commits[5], project.commits[3], project.later[0]):
-        project.artifact(project.run(commit))
-
-    found = project.found()
-
-    assert (found.commit, found.distance) == (project.commits[3], 3)
-    assert "3 commits before the merge base" in describe(found)
 
 
 def test_no_number_of_commits_is_too_far(github: GithubService) -> None:
@@ -281,30 +265,6 @@ def test_a_given_run_is_taken_whatever_its_event(project: Project) -> None:
 
     assert (found.commit, found.run_id, found.distance) == (project.head, run.id, None)
     assert len(project.github.proxy.called("GET", "/actions/")) == 3
-
-
-def test_the_failure_of_a_given_run_is_final(project: Project) -> None:
-    project.artifact(project.run(project.commits[0]))
-    details: list[tuple[bytes | None, dict[str, Any], str]] = [
-        (None, {"expired": True}, "cannot be used: it has expired"),
-        (b"broken", {}, "cannot be used: it is not a valid zip file"),
-        (None, {"name": "other"}, "has no artifact named agenteval"),
-    ]
-    for data, artifact, reason in details:
-        run = project.run(project.commits[1])
-        project.artifact(run, data, **artifact)
-        assert reason in project.missing(start=run.id).reason
-
-    project.github.proxy.forget()
-    fork = project.run(project.commits[0], event="pull_request", head_repository="mallory/widgets")
-    project.artifact(fork)
-    refused = project.missing(start=fork.id)
-    assert refused.reason == f"the commit of workflow run {fork.id} is not of {project.history.name}"
-    assert not project.github.proxy.called("GET", "/zip$")
-
-    elsewhere = project.github.actions.run("acme/elsewhere", project.commits[0])
-    project.artifact(elsewhere)
-    assert "GitHub answered 404" in project.missing(start=elsewhere.id).reason
 
 
 def test_the_blob_store_never_gets_the_token(

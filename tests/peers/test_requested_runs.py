@@ -9,10 +9,9 @@ import pytest
 from github.PullRequest import PullRequest
 from tests.peers.action_step import as_process, job_environment, written
 from tests.peers.forks import fork_pull_request
-from tests.peers.github_emulator import OWNER, REPOSITORY, STRANGER
+from tests.peers.github_emulator import OWNER, STRANGER
 from tests.peers.github_service import GithubService
 
-from agenteval.core.errors import ConfigError
 from agenteval.github.context import Context
 
 pytestmark = pytest.mark.peer
@@ -53,30 +52,6 @@ def test_a_maintainer_asks_for_the_reviewed_head(
     assert context.publisher is not None
     place = context.publisher.place
     assert (place.commit, place.pull_request, place.takes_checks) == (pull.head.sha, pull.number, True)
-
-
-def test_github_must_confirm_the_request(github: GithubService, tmp_path: Path, pull: PullRequest) -> None:
-    for text, by, said in (
-        ("/evaluate HEAD", STRANGER, f"{STRANGER} may not write to {REPOSITORY}"),
-        ("/evaluate BASE", OWNER, "is not the head of the open pull request"),
-    ):
-        with pytest.raises(ConfigError, match=said):
-            Context.read(environment(github, tmp_path, pull, comment(pull, text, by)))
-
-
-def test_another_checkout_is_refused(github: GithubService, tmp_path: Path, pull: PullRequest) -> None:
-    asked = environment(github, tmp_path, pull, comment(pull, "/evaluate HEAD"))
-    for head in ("ref: refs/heads/main\n", f"{pull.base.sha}\n"):
-        (tmp_path / "checkout" / ".git" / "HEAD").write_text(head, encoding="utf-8")
-        with pytest.raises(ConfigError, match="the workspace does not contain"):
-            Context.read(asked)
-
-
-def test_a_closed_pull_request_is_refused(github: GithubService, tmp_path: Path) -> None:
-    closed = fork_pull_request(github)
-    closed.edit(state="closed")
-    with pytest.raises(ConfigError, match="is not the head of the open pull request"):
-        Context.read(environment(github, tmp_path, closed, comment(closed, "/evaluate HEAD")))
 
 
 def test_nothing_runs_and_nothing_is_asked_without_the_command(
