@@ -12,9 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 from tests.unit.runs import case, results
 
 from agenteval.gate.comparer import Comparer
-from agenteval.gate.comparison import decide_files
+from agenteval.gate.comparison import decide_files, make_comparison
 from agenteval.gate.integrity import FIX
-from agenteval.gate.values import ComparePolicy, Quarantine
+from agenteval.gate.proof import Ask, CannotRunError
+from agenteval.gate.values import ComparePolicy, Pass, Quarantine
 from agenteval.gate.verdict import (
     DEFAULT_FAIL_ON,
     FAIL_ON,
@@ -27,7 +28,7 @@ from agenteval.github.publisher import PublishOptions, content_of
 from agenteval.report.facts import facts
 from agenteval.report.markdown import render_comment
 from agenteval.results.case import CaseStatus, Criterion
-from agenteval.results.model import Coverage, EndedBy, Results, RunShard
+from agenteval.results.model import Coverage, EndedBy, Proven, Results, RunShard
 from agenteval.results.verdict import MendedBy, Unproven
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]
@@ -50,6 +51,44 @@ def compared(now: Results, then: Results, policy: ComparePolicy = FILES) -> Resu
     """A run with its comparison."""
     known = {item.id for _, item in now.cases()}
     return now.model_copy(update={"comparison": decide_files(Comparer(now, then, known, policy))})
+
+
+_AGAIN = "An earlier run of this pull request proved it, and at least half of it is still there."
+_UNCHECKED = "an earlier run was proven worse, and that could not be checked again: the budget is spent"
+
+
+def _fall(case_id: str | None, metric: str = "numeric") -> Proven:
+    return Proven(metric=metric, case=case_id, fall=1.0)
+
+
+@pytest.mark.parametrize(
+    ("fall", "score", "state", "asks", "told"),
+    [
+        (_fall("agent.yaml::0"), 0.0, "proven", True, _AGAIN),
+        (_fall(None), 0.4, "proven", True, _AGAIN),
+        (_fall(None), 0.6, "clear", True, ""),
+        (_fall("agent.yaml::0"), 1.0, "clear", True, ""),
+        (_fall("gone"), 0.0, "clear", False, ""),
+        (_fall(None, "bleu"), 0.0, "clear", False, ""),
+        (_fall("agent.yaml::0"), None, "unproven", True, _UNCHECKED),
+    ],
+)
+def test_what_an_earlier_attempt_proved_is_looked_for_again(
+    fall: Proven, score: float | None, state: str, *, asks: bool, told: str
+) -> None:
+    now, then = run("pppp"), results(*(case(str(number)) for number in range(4)), run_id="then")
+    stages = set()
+
+    def again(ask: Ask) -> Pass:
+        stages.add(ask.stage)
+        if score is None:
+            raise CannotRunError("the budget is spent")
+        return {"numeric": dict.fromkeys(ask.cases, score if ask.side == "pr" else 1.0)}
+
+    comparer = Comparer(now, then, {item.id for _, item in now.cases()}, proven=[fall])
+    found = make_comparison(comparer, comparer.prove(again))
+    assert (found.state, stages) == (state, {"memory"} if asks else set())
+    assert told in {found.sentences[-1], found.why, ""}
 
 
 def policy(*fail_on: FailOn, max_error_rate: float = 0.10) -> GatePolicy:
