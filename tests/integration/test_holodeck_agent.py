@@ -184,12 +184,16 @@ def test_agenteval_yaml_has_holodeck_run_any_project(project: Path, stand_in: Pa
     [
         ("none.yaml", "none.yaml: no such file"),
         ("cases.yaml", "cases.yaml: describes no agent; add `model` and `instructions`"),
+        ("model.yaml", "model.yaml: describes no agent; add `model` and `instructions`"),
+        ("words.yaml", "words.yaml: describes no agent; add `model` and `instructions`"),
         ("agent.json", "'agent.json' is not a YAML file; name the agent.yaml of the project"),
     ],
 )
 def test_a_file_without_an_agent(project: Path, stand_in: Path, written: str, problem: str) -> None:
     (project / "agenteval.yaml").write_text(f"agents: {{default: {{holodeck: {written}}}}}\n")
     (project / "cases.yaml").write_text(CASES)
+    (project / "model.yaml").write_text("name: a\nmodel: {provider: openai, name: gpt-4.1}\n")
+    (project / "words.yaml").write_text("name: a\ninstructions: Answer.\n")
     ended = run(project, stand_in, "cases.yaml")
     assert ended.status == 2
     (mistake,) = shown(ended.text)

@@ -31,6 +31,8 @@ def folder(tmp_path: Path) -> Path:
         "prices.xlsx": OFFICE,
         "prices.xls": OLD_OFFICE,
         "binary.txt": b"a\0b",
+        "wide.txt": "Öffnungszeiten".encode("utf-16"),
+        "odd.txt": b"\x81",
     }
     for name, data in contents.items():
         (tmp_path / name).write_bytes(data)
@@ -109,6 +111,7 @@ class TestRead:
 
     def test_another_encoding_is_warned_about_once(self, folder: Path) -> None:
         line = "{path: old.txt, type: text}"
+        assert load(folder, "{path: wide.txt, type: text}").warnings == ()
         assert load(folder, line, line).warnings == (
             "suites/agent.yaml:4: test_cases[0].files[0]: old.txt is not UTF-8; it is read as Windows-1252",
         )
@@ -129,7 +132,9 @@ class TestProblems:
             ("{path: ., type: text}", "path: . cannot be read: Is a directory"),
             ('{path: "a\\0b", type: text}', "path: 'a\\x00b' is no path: embedded null byte"),
             ("{path: binary.txt, type: text}", "path: binary.txt is not a text file"),
+            ("{path: odd.txt, type: text}", "path: odd.txt is neither UTF-8 nor Windows-1252 text"),
             ("{path: notes.txt, type: pdf}", "path: notes.txt is no PDF file"),
+            ("{path: notes.txt, type: word}", "path: notes.txt is no .docx file"),
             ("{path: prices.xls, type: powerpoint}", "path: prices.xls has the old binary format, or a password"),
             (
                 "{path: prices.xls, type: excel, sheet: A}",

@@ -7,7 +7,7 @@ import string
 
 import pytest
 import sacrebleu
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rouge_score import rouge_scorer
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
@@ -87,6 +87,7 @@ class TestBleu:
 
     @settings(deadline=None)
     @given(text=ODD)
+    @example(text="<skip-\nped>a <skipped>")
     def test_tokens_are_those_of_sacrebleu(self, text: str) -> None:
         original = Tokenizer13a()  # type: ignore[no-untyped-call]
         assert Tokens13a(original)(text) == original(text).split()
