@@ -51,7 +51,8 @@ def decide_files(comparer: Comparer) -> Comparison:
 
 
 def _holds(comparer: Comparer, stored: Comparison) -> bool:
-    if stored.stage == "first" or stored.state == "suspicious":
+    # A first run proves only what a look back found, which nothing can find again.
+    if stored.state == "suspicious" or (stored.stage == "first" and stored.state != "proven"):
         return False
     found = stored.worse if stored.state == "proven" else stored.suspicions
     out = {*comparer.quarantined, *comparer.accepted_metrics}
@@ -195,9 +196,9 @@ def _improvement(comparer: Comparer, decision: Decision, told: Telling) -> str:
     by = comparer.policy_in_force.asked_by
     if found or not by:
         return found
-    if decision.rise is None:
+    if not comparer.sides.evidence.can_run:
         return f"{by} asked to prove an improvement, but nothing can run again here."
-    why = f" ({decision.rise.why})" if decision.rise.why else ""
+    why = f" ({decision.rise.why})" if decision.rise is not None and decision.rise.why else ""
     return f"{by} asked to prove an improvement: none is proven{why}."
 
 
