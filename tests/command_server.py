@@ -20,6 +20,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any, NoReturn
@@ -128,6 +129,8 @@ def main() -> None:
     os.environ.clear()
     os.environ.update(command["environment"])
     os.chdir(command["directory"])
+    # The directory of this process, which may not be that of the command.
+    tempfile.tempdir = None
     program = command["program"]
     sys.argv = [program, *command["arguments"]]
     added = [str(Path(folder).absolute()) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
