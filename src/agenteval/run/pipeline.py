@@ -69,7 +69,7 @@ def stopping(spec: RunSpec, baseline: FoundBaseline | None) -> MayStop | None:
 
 def _may_have_fewer(item: PlannedCase) -> bool:
     suite, case = item.suite, item.case
-    is_stated = suite.iterations is not None or case.iterations is not None or case.strict or item.follow_recording
+    is_stated = suite.iterations is not None or case.iterations is not None or case.strict
     return not is_stated and item.agent.kind != REPLAY and not needs_whole_answers(suite, case)
 
 
