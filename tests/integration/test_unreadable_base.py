@@ -249,7 +249,8 @@ def test_results_of_another_pull_request_or_repository_with_the_head_are_refused
     proposal.change()
     context = proposal.proposed()
     assert context.provenance is not None
-    run(Settings(quiet=True, out=Path("../own")), RunContext(replace(context.provenance, **{name: value})))
+    other: dict[str, Any] = {name: value}
+    run(Settings(quiet=True, out=Path("../own")), RunContext(replace(context.provenance, **other)))
     given = ([Path("../own")], Path("../decided"), proposal.settings, context)
     if is_refused:
         with pytest.raises(ConfigError, match=f"these results are of (repository )?{value}, and this run is for "):
