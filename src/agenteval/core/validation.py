@@ -159,7 +159,7 @@ def value_message(detail: ErrorDetails) -> str:
     if detail["type"] in {"literal_error", "enum"}:
         expected = str((detail.get("ctx") or {}).get("expected", ""))
         return _not_allowed(detail["input"], expected.replace(" or ", ", "))
-    return detail["msg"]
+    return _wrong_type(detail)
 
 
 def _not_allowed(given: Any, expected: str) -> str:

@@ -148,15 +148,12 @@ def changed_files(answers: Answers) -> list[ChangedFile]:
 def _changed(name: str, texts: Replacements) -> ChangedFile:
     path = place_of(name)
     if path is None:
-        raise ConfigError(
-            Problem("is not a file in this repository, so it cannot be updated", file=name, kind=Kind.FILE)
-        )
+        raise ConfigError(Problem("is not in this repository, so it cannot be updated", file=name, kind=Kind.FILE))
     try:
         # With all its bytes: a line break of Windows stays one.
         before = read_regular(path, limit=LARGEST_TEXT).decode("utf-8")
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise ConfigError(Problem(f"cannot be read: {why}", file=name, kind=Kind.FILE)) from None
+        raise ConfigError(Problem(f"cannot be read: {error}", file=name, kind=Kind.FILE)) from None
     is_toml = path.suffix.lower() == ".toml"
     after = with_toml_texts(before, texts) if is_toml else with_yaml_texts(before, name, texts)
     return ChangedFile(path, name, before, after)

@@ -175,6 +175,10 @@ def read_config_file(path: Path) -> Config:
         document = read_yaml(path, shown_as=name, unset=problems, credentials=_CREDENTIALS, unique=True)
     entry, wrong = validate(ConfigFile, {} if document.data is None else document.data, document)
     problems += map(_with_place, wrong)
+    if entry is None and isinstance(document.data, dict):
+        # What is written right is read too, so that all mistakes are told at once.
+        right = {k: v for k, v in document.data.items() if not any(at.path.startswith(str(k)) for at in wrong)}
+        entry, _ = validate(ConfigFile, right, document)
     agents = _specs(document, "agents", read_agent, problems)
     tools = _specs(document, "tools", read_tool, problems)
     judge = _model(entry.judge, chat_model, document, "judge", problems) if entry else None

@@ -193,13 +193,11 @@ class Attempt:
 
     def _proven(self, results: Results) -> list[Proven]:
         comparison = results.comparison
-        if comparison is None:
-            return list(self.memory.proven)
-        if comparison.state in {"clear", "cleared", "suspicious"}:
+        if comparison is not None and comparison.state in {"clear", "cleared", "suspicious"}:
             return []
         found = [
             Proven(metric=proof.metric, case=proof.case, fall=-proof.difference)
-            for proof in comparison.worse
+            for proof in (comparison.worse if comparison is not None else ())
             if proof.difference < 0
         ]
         return found or list(self.memory.proven)
