@@ -71,11 +71,11 @@ class Origin:
     commits: dict[str, str]
 
     @classmethod
-    def create(cls, place: Path) -> Origin:
+    def create(cls, place: Path, root: str = "root") -> Origin:
         folder, bare = place / "work", place / "served" / "org" / "bot"
         folder.mkdir()
         git(folder, "init", "--quiet", "--initial-branch", "main")
-        found = {"root": made(folder, "root"), "left": made(folder, "left")}
+        found = {"root": made(folder, root), "left": made(folder, "left")}
         for branch in ("feature", "second"):
             git(folder, "checkout", "--quiet", "-b", branch, "main")
             made(folder, f"start of {branch}")
@@ -359,7 +359,8 @@ def test_what_cannot_be_known_is_told_with_the_fix(origin: Origin, tmp_path: Pat
 
 
 def test_a_checkout_of_another_repository_is_no_claim_about_this_one(origin: Origin, tmp_path: Path) -> None:
-    elsewhere = Origin.create(tmp_path)
+    # Equal commits of one second would have equal names.
+    elsewhere = Origin.create(tmp_path, "another root")
     there = elsewhere.checkout(elsewhere.commits["feature"], "feature", ())
     git(there, "remote", "set-url", "origin", "https://github.example.org/org/other.git")
     found = origin.lineage(pull_request(origin), there)
