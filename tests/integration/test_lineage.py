@@ -359,8 +359,7 @@ def test_what_cannot_be_known_is_told_with_the_fix(origin: Origin, tmp_path: Pat
 
 
 def test_a_checkout_of_another_repository_is_no_claim_about_this_one(origin: Origin, tmp_path: Path) -> None:
-    # Equal commits of one second would have equal names.
-    elsewhere = Origin.create(tmp_path, "another root")
+    elsewhere = Origin.create(tmp_path, "another root, or commits of one second would be the same")
     there = elsewhere.checkout(elsewhere.commits["feature"], "feature", ())
     git(there, "remote", "set-url", "origin", "https://github.example.org/org/other.git")
     found = origin.lineage(pull_request(origin), there)
