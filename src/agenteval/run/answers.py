@@ -153,7 +153,8 @@ def _changed(name: str, texts: Replacements) -> ChangedFile:
         # With all its bytes: a line break of Windows stays one.
         before = read_regular(path, limit=LARGEST_TEXT).decode("utf-8")
     except (OSError, ValueError) as error:
-        raise ConfigError(Problem(f"cannot be read: {error}", file=name, kind=Kind.FILE)) from None
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ConfigError(Problem(f"cannot be read: {why}", file=name, kind=Kind.FILE)) from None
     is_toml = path.suffix.lower() == ".toml"
     after = with_toml_texts(before, texts) if is_toml else with_yaml_texts(before, name, texts)
     return ChangedFile(path, name, before, after)
